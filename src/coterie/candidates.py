@@ -87,7 +87,10 @@ class ForClasses:
 
 @dataclass(frozen=True)
 class _Vocabulary:
-    """What names mean, and what a user may bring."""
+    """The candidates for one kind of response, regressors or classifiers: by name, and presets of names.
+
+    ``noun`` is what messages call a model that a user may bring.
+    """
 
     known: Mapping[str, Callable[[], BaseEstimator]]
     presets: Mapping[str, tuple[str, ...]]
@@ -108,7 +111,7 @@ _OF_CLASSES = _Vocabulary(CLASS_KNOWN, CLASS_PRESETS, "classifier")
 
 
 def _tags(value: Any) -> Any:
-    """Return scikit-learn's tags of a regressor, or None where a class of the user's has none."""
+    """Return scikit-learn's tags of an estimator; None where a user's own class has none or they fail."""
     try:
         return value.__sklearn_tags__()
     except Exception:
@@ -124,15 +127,19 @@ def _is_model(value: Any, noun: str) -> bool:
 
 
 def _checked(model: Any, noun: str) -> Any:
-    """Return a candidate; refuse one that no learner could fit."""
+    """Return a candidate unchanged; raise where no learner could use it.
+
+    A classifier has to give probabilities, unless it wraps other estimators and shows that only when
+    fitted. A regressor has to take a response of one column.
+    """
     tags, name = _tags(model), type(model).__name__
     if noun == "classifier":
         if getattr(tags, "estimator_type", "classifier") != "classifier":
             raise ValueError(
                 f"The candidate {name} predicts numbers, and the response is a class: take a classifier."
             )
-        around = hasattr(model, "estimator") or hasattr(model, "estimators")
-        if not hasattr(model, "predict_proba") and not around:
+        wraps_estimators = hasattr(model, "estimator") or hasattr(model, "estimators")
+        if not hasattr(model, "predict_proba") and not wraps_estimators:
             raise ValueError(f"The candidate {name} has no predict_proba: wrap it in CalibratedClassifierCV.")
         return model
     if tags is not None and not tags.target_tags.single_output:
@@ -149,22 +156,30 @@ def _free_name(name: str, taken: Candidates) -> str:
     return name if name not in taken else next(free for free in numbered if free not in taken)
 
 
-def _from_list(entries: Iterable[Any], words: _Vocabulary) -> Candidates:
-    """Return candidates by name from names, presets and models."""
+def _from_list(entries: Iterable[Any], vocabulary: _Vocabulary) -> Candidates:
+    """Return unfitted candidates by name, from a list of names, presets and estimators.
+
+    An estimator is named after its class, or that of the last step of a pipeline. A name that is taken
+    gets a number behind it.
+    """
     chosen: Candidates = {}
-    named: set[str] = set()
+    names_taken: set[str] = set()
     for entry in entries:
         if isinstance(entry, str):
             # A name that a preset has brought already brings nothing new.
-            for name in (n for n in words.presets.get(entry, (entry,)) if n not in named):
-                chosen[_free_name(name, chosen)] = words.named(name)
-                named.add(name)
-        elif _is_model(entry, words.noun):
-            last = entry.steps[-1][1] if isinstance(entry, Pipeline) else entry
-            chosen[_free_name(type(last).__name__.lower(), chosen)] = _checked(entry, words.noun)
+            for name in (
+                known_name
+                for known_name in vocabulary.presets.get(entry, (entry,))
+                if known_name not in names_taken
+            ):
+                chosen[_free_name(name, chosen)] = vocabulary.named(name)
+                names_taken.add(name)
+        elif _is_model(entry, vocabulary.noun):
+            final_step = entry.steps[-1][1] if isinstance(entry, Pipeline) else entry
+            chosen[_free_name(type(final_step).__name__.lower(), chosen)] = _checked(entry, vocabulary.noun)
         else:
             raise ValueError(
-                f"The 'candidates' option takes names, presets and scikit-learn {words.noun}s "
+                f"The 'candidates' option takes names, presets and scikit-learn {vocabulary.noun}s "
                 f"(instances, not classes). Got {brief(entry)}."
             )
     if not chosen:
@@ -193,54 +208,58 @@ def make_candidates(spec: Any = None) -> Candidates:
     >>> list(make_candidates("linear"))
     ['lr', 'ridge', 'lasso']
     """
-    words = _OF_NUMBERS
+    vocabulary = _OF_NUMBERS
     if isinstance(spec, ForClasses):
-        words, spec = _OF_CLASSES, spec.spec
+        vocabulary, spec = _OF_CLASSES, spec.spec
     if spec is None:
         spec = "default"
-    if isinstance(spec, str) or _is_model(spec, words.noun):
-        return _from_list([spec], words)
+    if isinstance(spec, str) or _is_model(spec, vocabulary.noun):
+        return _from_list([spec], vocabulary)
     if isinstance(spec, Mapping):
         resolved = {}
         for name, entry in spec.items():
             if isinstance(entry, str):
-                entry = words.named(entry)
-            if not _is_model(entry, words.noun):
+                entry = vocabulary.named(entry)
+            if not _is_model(entry, vocabulary.noun):
                 raise ValueError(
-                    f"The candidate {name!r} must be a known name or a scikit-learn {words.noun}. "
+                    f"The candidate {name!r} must be a known name or a scikit-learn {vocabulary.noun}. "
                     f"Got {brief(entry)}."
                 )
-            resolved[str(name)] = _checked(entry, words.noun)
-        return resolved or _from_list([], words)
+            resolved[str(name)] = _checked(entry, vocabulary.noun)
+        return resolved or _from_list([], vocabulary)
     if isinstance(spec, Iterable):
-        return _from_list(spec, words)
+        return _from_list(spec, vocabulary)
     raise ValueError(
-        f"The 'candidates' option takes a preset ({listed(words.presets)}), a list, or a dict. "
+        f"The 'candidates' option takes a preset ({listed(vocabulary.presets)}), a list, or a dict. "
         f"Got {brief(spec)}."
     )
 
 
 def names_learners(spec: Any, learner_ids: Iterable[Any]) -> bool:
-    """Tell a mapping of learners to candidates from a mapping of names to candidates."""
+    """Tell whether ``spec`` maps learners to candidate sets, rather than names to candidates.
+
+    It does if any of its keys is one of ``learner_ids``.
+    """
     spec = spec.spec if isinstance(spec, ForClasses) else spec
     return isinstance(spec, Mapping) and not set(spec).isdisjoint(learner_ids)
 
 
 def candidates_per_learner(spec: Any, learner_ids: Iterable[Any]) -> list[Candidates]:
-    """Return the candidate set of every learner, in the order of the ids.
+    """Return the candidate set of every learner: a dict of unfitted estimators for each id, in order.
 
-    The specification is as for `make_candidates`, or a mapping of every learner's id to any of these.
+    ``spec`` is as for `make_candidates`, one set for all learners, or a mapping of every learner's id to
+    any of these.
     """
     ids = list(learner_ids)
     if not names_learners(spec, ids):
         shared = make_candidates(spec)
         return [shared] * len(ids)
     if isinstance(spec, ForClasses):
-        spec = {learner: ForClasses(each) for learner, each in spec.spec.items()}
-    missing = [i for i in ids if i not in spec]
+        spec = {learner: ForClasses(learner_spec) for learner, learner_spec in spec.spec.items()}
+    missing = [learner_id for learner_id in ids if learner_id not in spec]
     if missing:
         raise ValueError(
             f"The 'candidates' mapping names no candidates for learner {listed(missing)}: "
             "give every learner an entry, or one set for all."
         )
-    return [make_candidates(spec[i]) for i in ids]
+    return [make_candidates(spec[learner_id]) for learner_id in ids]

@@ -16,22 +16,26 @@ import numpy as np
 
 from coterie._arrays import Array
 
-# The standard deviation of normal noise whose median size is one.
+# The standard deviation of normal noise whose median absolute value is one.
 NORMAL_SPREAD = 1.4826
 
 
 class Loss(ABC):
-    """What a row of predictions costs, and how responses and predictions look inside and outside.
+    """The loss of predictions, and how a user's response becomes columns of numbers and back.
 
-    A kind of response says how it becomes columns, and its predictions from columns. The arithmetic is the
-    same for all of them.
+    A kind of response (numbers, classes) is a subclass. It says how a response becomes an array of shape
+    (N, C) and how predictions of that shape become what a user sees. The loss is the squared error for
+    all kinds.
     """
 
     bounds: ClassVar[tuple[float, float] | None] = None
-    """What all responses lie within. Then none of them is far from the others. None: anything may come."""
+    """Lowest and highest possible response, so that none is an outlier. None: responses are unbounded."""
 
     def own_bounds(self, n_rows: int) -> tuple[float, float] | None:
-        """Return what a model of some rows may predict at all; None: what its responses make plausible."""
+        """Return the lowest and highest prediction allowed to a model fitted on ``n_rows`` rows.
+
+        None means that the kind of response sets no bounds; the range of the model's responses does.
+        """
         return None
 
     @property
@@ -60,7 +64,11 @@ class Loss(ABC):
         return np.reshape(predictions, (len(predictions), -1))
 
     def by_row(self, residuals: Array, clips: Array | float | None = None) -> Array:
-        """Return the losses of shape (...) of residuals of shape (..., C), at most ``clips`` if given."""
+        """Return the loss of each row: the sum of its squared residuals over the columns.
+
+        ``residuals`` have the shape (..., C), the losses the shape (...). ``clips``, a number or an
+        array of shape (...), bounds each loss from above, so that a few outlying rows do not decide.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             if residuals.shape[-1] == 1:
                 losses: Array = np.square(residuals[..., 0])
@@ -73,28 +81,35 @@ class Loss(ABC):
         return float(np.average(self.by_row(residuals), weights=weights))
 
     def variance(self, y: Array) -> float:
-        """Return the mean loss of the best constant on a response of shape (N, C); zero if it is rounding."""
+        """Return the mean loss of the best constant prediction of a response ``y`` of shape (N, C).
+
+        It is the variance, summed over columns. It is zero where it is no larger than rounding error,
+        so that a constant response is recognised.
+        """
         variance = float(y.var(axis=0).sum())
         return variance if variance > self.rounding(y) else 0.0
 
     def rounding(self, y: Array) -> float:
-        """Return the loss that is rounding of values as large as these, of shape (N, C)."""
+        """Return the loss that rounding errors alone may cause, for a response ``y`` of shape (N, C)."""
         return float((1e-12 * np.abs(y).max()) ** 2)
 
     def claimed(self, residuals: Array) -> tuple[Array, Array, Array] | None:
-        """Return what predictions say of their own losses, from residuals (..., C); None: they say nothing.
+        """Return mean, variance and third central moment of each row's loss if the predictions are true.
 
-        These are mean, variance and third central moment of the loss of each row, of shape (...).
+        Predicted probabilities imply how large their Brier score should be; predicted numbers imply
+        nothing, then this is None. ``residuals`` have the shape (..., C), each of the three arrays
+        the shape (...).
         """
         return None
 
     def noise_level(self, residuals: Array) -> float:
-        """Return the mean loss that the middle rows show: outlying ones do not count.
+        """Return a robust estimate of the noise variance from residuals of shape (n, C).
 
-        It is the squared robust standard deviation of residuals of shape (n, C), summed over columns.
+        It is the squared median absolute residual, scaled to the standard deviation of normal noise
+        and summed over columns. Outlying rows, if fewer than half, hardly change it.
         """
-        spreads = NORMAL_SPREAD * np.median(np.abs(residuals), axis=0)
-        return float((spreads * spreads).sum())
+        standard_deviations = NORMAL_SPREAD * np.median(np.abs(residuals), axis=0)
+        return float((standard_deviations * standard_deviations).sum())
 
 
 @dataclass(frozen=True)
@@ -143,9 +158,13 @@ class BrierScore(Loss):
     n_classes: int = 2
 
     def own_bounds(self, n_rows: int) -> tuple[float, float] | None:
-        """Return the bounds of the rule of succession: no rows show that a class is impossible."""
-        least = 1 / (n_rows + self.n_classes)
-        return least, 1 - least
+        """Return the lowest and highest probability allowed to a classifier of ``n_rows`` rows.
+
+        By the rule of succession, the lowest is 1 / (n + K) for K classes: no number of rows shows
+        that a class is impossible.
+        """
+        lowest_probability = 1 / (n_rows + self.n_classes)
+        return lowest_probability, 1 - lowest_probability
 
     @property
     def n_columns(self) -> int:
@@ -163,43 +182,53 @@ class BrierScore(Loss):
         return codes.astype(int)
 
     def predict(self, model: Any, X: Array) -> Array:
-        """Return the probabilities of a classifier as columns."""
-        answered = np.asarray(model.predict_proba(X), dtype=float)
-        seen = np.asarray(model.classes_).astype(int)
-        if answered.shape != (len(X), len(seen)):
-            raise ValueError(f"predicted the shape {answered.shape} for {len(X)} rows")
-        whole = np.zeros((len(X), self.n_classes))
-        whole[:, seen] = answered
-        return whole[:, 1:] if self.n_classes == 2 else whole
+        """Return a classifier's probabilities as columns, of shape (N, C).
+
+        Classes that the classifier was not fitted on get the probability zero.
+        """
+        seen_probabilities = np.asarray(model.predict_proba(X), dtype=float)
+        seen_classes = np.asarray(model.classes_).astype(int)
+        if seen_probabilities.shape != (len(X), len(seen_classes)):
+            raise ValueError(f"predicted the shape {seen_probabilities.shape} for {len(X)} rows")
+        probabilities = np.zeros((len(X), self.n_classes))
+        probabilities[:, seen_classes] = seen_probabilities
+        return probabilities[:, 1:] if self.n_classes == 2 else probabilities
 
     def from_columns(self, predictions: Array) -> Array:
-        """Return probabilities of all classes, of shape (N, n_classes), that sum to one."""
-        inside = np.clip(predictions, 0.0, 1.0)
+        """Return probabilities of all classes, of shape (N, n_classes), that sum to one.
+
+        Mixtures with lines may leave the range from 0 to 1, so columns are clipped and divided by
+        their sum. Rows whose columns are all zero get equal probabilities.
+        """
+        clipped = np.clip(predictions, 0.0, 1.0)
         if self.n_classes == 2:
-            return np.column_stack([1 - inside, inside])
-        totals = inside.sum(axis=1, keepdims=True)
-        nobody = np.full_like(inside, 1 / self.n_classes)
-        shares: Array = np.divide(inside, totals, out=nobody, where=totals > 0)
-        return shares
+            return np.column_stack([1 - clipped, clipped])
+        totals = clipped.sum(axis=1, keepdims=True)
+        equal_probabilities = np.full_like(clipped, 1 / self.n_classes)
+        probabilities: Array = np.divide(clipped, totals, out=equal_probabilities, where=totals > 0)
+        return probabilities
 
     def columns(self, predictions: Array) -> Array:
         """Return probabilities of all classes (N, n_classes) as columns, of shape (N, C)."""
         return predictions[:, 1:] if self.n_classes == 2 else predictions
 
     def claimed(self, residuals: Array) -> tuple[Array, Array, Array]:
-        """Return mean, variance and third central moment of the loss if the probabilities hold.
+        """Return mean, variance and third central moment of each row's loss if the probabilities are true.
 
-        A residual is positive for the class that came, so that it tells the probability by itself.
+        ``residuals`` (..., C) are response minus probability: positive only for the class that came.
+        So they tell the predicted probabilities by themselves.
         """
         probabilities = np.where(residuals > 0, 1 - residuals, -residuals)
         if self.n_classes == 2:
-            chance = probabilities[..., 0]
-            spread, lean = chance * (1 - chance), 1 - 2 * chance
-            return spread, lean**2 * spread, lean**4 * spread
-        second, third, fourth = ((probabilities**power).sum(axis=-1) for power in (2, 3, 4))
-        skewed = -8 * (fourth - 3 * third * second + 2 * second**3)
-        return 1 - second, 4 * (third - second**2), skewed
+            probability = probabilities[..., 0]
+            mean_loss, asymmetry = probability * (1 - probability), 1 - 2 * probability
+            return mean_loss, asymmetry**2 * mean_loss, asymmetry**4 * mean_loss
+        sum_of_squares, sum_of_cubes, sum_of_fourths = (
+            (probabilities**power).sum(axis=-1) for power in (2, 3, 4)
+        )
+        third_moment = -8 * (sum_of_fourths - 3 * sum_of_cubes * sum_of_squares + 2 * sum_of_squares**3)
+        return 1 - sum_of_squares, 4 * (sum_of_cubes - sum_of_squares**2), third_moment
 
     def noise_level(self, residuals: Array) -> float:
-        """Return infinity: a rare class is no outlier, and no row counts for less."""
+        """Return infinity: a row of a rare class is no outlier, so no loss is clipped by the noise."""
         return float("inf")

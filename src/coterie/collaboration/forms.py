@@ -3,7 +3,7 @@
 ``"average"`` weights the members' models by their rows and moves no data (the paper's first case);
 ``"pooled"`` fits one model on the members' pooled rows (its second case); ``"local"`` and
 ``"global"`` are the two ends. The pooled model is chosen as every learner's was, on the same split of the
-rows, so its residuals are honest and comparable with those of learning alone.
+rows, so its residuals are out of fold and comparable with those of learning alone.
 """
 
 from __future__ import annotations
@@ -31,16 +31,26 @@ METHODS = ("pooled", "average", "local", "global")
 
 
 def average_weights(n_rows: Array, labels: Array) -> Array:
-    """Return the weights of shape (K, L) of the paper's average: members count by their rows."""
-    weights = membership(labels, int(labels.max()) + 1, n_rows.astype(float))
-    total = weights.sum(axis=1, keepdims=True)
+    """Return the weights (K, L) of L learners' models in the averages of K clusters, ``labels`` (L,).
+
+    As in the paper, a member counts in proportion to its number of rows, ``n_rows`` (L,); others have
+    weight zero. The weights of a cluster without members are NaN.
+    """
+    rows_of_members = membership(labels, int(labels.max()) + 1, n_rows.astype(float))
+    rows_of_cluster = rows_of_members.sum(axis=1, keepdims=True)
     # A cluster without members predicts nothing.
-    shares: Array = np.divide(weights, total, out=np.full_like(weights, np.nan), where=total > 0)
-    return shares
+    weights: Array = np.divide(
+        rows_of_members, rows_of_cluster, out=np.full_like(rows_of_members, np.nan), where=rows_of_cluster > 0
+    )
+    return weights
 
 
 def plausible_ranges(learners: Learners, labels: Array) -> Array:
-    """Return what the responses of each cluster make plausible, of shape (K, 2)."""
+    """Return the lowest and highest plausible prediction in each of K clusters, of shape (K, 2).
+
+    For numbers it is the range of the members' responses with a margin, for classes what their number of
+    rows allows. Predictions are clipped to it, so that a model that extrapolates does no harm.
+    """
     cluster_of_row, n_clusters = labels[learners.owner], int(labels.max()) + 1
     if learners.loss.bounds is not None:
         counts = np.bincount(cluster_of_row, minlength=n_clusters).tolist()
@@ -51,29 +61,38 @@ def plausible_ranges(learners: Learners, labels: Array) -> Array:
 def averaged_residuals(
     averages: ModelAverages, weights: Array, labels: Array, owner: Array, y: Array, own: Array
 ) -> Array:
-    """Return honest residuals (N,) of rows under the average of their owner's cluster.
+    """Return out-of-fold residuals (N, C) of rows under the average of their owner's cluster.
 
-    ``averages`` predicts these rows, ``weights`` come from `average_weights`; ``owner`` (N,) is the learner
-    who holds each row, ``own`` (N, C) the honest residuals of the owners' own models. The other members never
-    saw these rows; the owner's part comes from its honest model.
+    ``averages`` predicts these rows and ``weights`` (K, L) come from `average_weights`. ``labels`` (L,)
+    are the clusters, ``owner`` (N,) is the learner that holds each row, and ``own`` (N, C) are
+    out-of-fold residuals of the owners' own models.
+
+    The other members' models were not fitted on these rows. The owner's model was, so its prediction in
+    the average is replaced by its out-of-fold prediction.
     """
-    of_own_cluster = averages.predict(weights)[labels[owner], np.arange(len(owner))]
-    own_weight = weights[labels, np.arange(len(labels))][owner, None]
-    residuals: Array = y - (of_own_cluster + own_weight * (y - own - averages.own()))
+    cluster_predictions = averages.predict(weights)[labels[owner], np.arange(len(owner))]
+    owner_weights = weights[labels, np.arange(len(labels))][owner, None]
+    residuals: Array = y - (cluster_predictions + owner_weights * (y - own - averages.own()))
     return residuals
 
 
 def _by_own_models(
     selection: Selection, learners: Learners, labels: Array, method: str, engine: Engine
 ) -> Collaboration:
-    """Let everybody predict with its own model, or with the average of its cluster's models."""
+    """Return how learners predict with their own models, or with the average of their cluster's models.
+
+    ``labels`` (L,) are the clusters and ``method`` is ``"local"`` or ``"average"``. Residuals are out of
+    fold.
+    """
     weights, weight_rows, residuals = average_weights(selection.n_rows, labels), labels, selection.residuals
     newcomer_weight_rows, plausible = np.arange(len(weights)), plausible_ranges(learners, labels)
     if method == "average":
         averages = model_averages(selection.models, learners, engine)
-        honest = np.concatenate(selection.residuals)
-        averaged = averaged_residuals(averages, weights, labels, learners.owner, learners.y, honest)
-        residuals = tuple(np.split(averaged, learners.offsets[1:-1]))
+        own_residuals = np.concatenate(selection.residuals)
+        average_residuals = averaged_residuals(
+            averages, weights, labels, learners.owner, learners.y, own_residuals
+        )
+        residuals = tuple(np.split(average_residuals, learners.offsets[1:-1]))
     else:
         # A newcomer has no model here yet: it predicts with the average of its coterie.
         weight_rows, newcomer_weight_rows = np.arange(len(labels)), len(labels) + newcomer_weight_rows
@@ -94,28 +113,41 @@ def _by_own_models(
 
 
 def _pooled_job(
-    learners: Learners, selection: Selection, sets: list[Any], members: Array, entropy: int
+    learners: Learners, selection: Selection, candidate_sets: list[Any], members: Array, entropy: int
 ) -> FitJob:
-    """Return the job that chooses among a cluster's candidates on its members' pooled rows."""
-    rows = np.isin(learners.owner, members)
+    """Return the job that chooses and fits one candidate on the pooled rows of a cluster.
+
+    ``members`` are positions of the cluster's learners, ``candidate_sets`` the candidates of every
+    learner. Those of all members compete, on the folds by which each member chose its own model.
+    """
+    is_members_row = np.isin(learners.owner, members)
     candidates: dict[str, Any] = {}
-    for j in members:
-        for name, candidate in sets[j].items():
+    for member in members:
+        for name, candidate in candidate_sets[member].items():
             candidates.setdefault(name, candidate)
     folds = selected_folds(selection.take(members))
     # Random halves compete on one half, as in Select; a splitter's folds all count.
-    scored = (0,) if len(folds) == 2 else tuple(range(len(folds)))
+    scored_folds = (0,) if len(folds) == 2 else tuple(range(len(folds)))
     seed = integer_seed(generator_for(entropy, f"coterie of {learners.ids[members[0]]}"))
-    weights = None if learners.weights is None else learners.weights[rows]
-    owner = f"the coterie of learner {listed([learners.ids[members[0]]])}"
-    X, y = learners.X[rows], learners.y[rows]
+    weights = None if learners.weights is None else learners.weights[is_members_row]
+    job_name = f"the coterie of learner {listed([learners.ids[members[0]]])}"
+    X, y = learners.X[is_members_row], learners.y[is_members_row]
     return FitJob(
-        owner, X, y, folds.held_out, folds.training, scored, candidates, seed, weights, learners.loss
+        owner=job_name,
+        X=X,
+        y=y,
+        folds=folds.held_out,
+        training=folds.training,
+        scored=scored_folds,
+        candidates=candidates,
+        seed=seed,
+        weights=weights,
+        loss=learners.loss,
     )
 
 
 def _own(selection: Selection, j: int) -> Fitted:
-    """Return what Select found for one learner."""
+    """Return learner j's own fit from Select as a record: the pooled model of a cluster of one."""
     return Fitted(
         name=selection.names[j],
         model=selection.models[j],
@@ -138,16 +170,20 @@ def one_model_each(
     loss: Loss,
     plausible: Array,
 ) -> Collaboration:
-    """Return how learners predict whose clusters have one pooled model each."""
-    each = tuple(models)
+    """Return how learners predict where each of K clusters has one model of pooled rows.
+
+    ``labels`` (L,) are the clusters; ``models`` and ``names`` have K entries, ``residuals`` one array for
+    each learner, and ``plausible`` (K, 2) has the bounds of predictions.
+    """
+    models_of_clusters = tuple(models)
     return Collaboration(
         learner_ids=learner_ids,
         method="pooled",
-        models=each,
+        models=models_of_clusters,
         names=tuple(names),
-        weights=np.eye(len(each)),
+        weights=np.eye(len(models_of_clusters)),
         weight_rows=labels,
-        newcomer_weight_rows=np.arange(len(each)),
+        newcomer_weight_rows=np.arange(len(models_of_clusters)),
         residuals=residuals,
         loss=loss,
         plausible=plausible,
@@ -157,19 +193,28 @@ def one_model_each(
 def pool_rows(
     selection: Selection, learners: Learners, labels: Array, sets: list[Any], entropy: int, engine: Engine
 ) -> Collaboration:
-    """Give each cluster of ``labels`` (L,) one model of pooled rows, among its members' candidates."""
+    """Fit one model on the pooled rows of each cluster of ``labels`` (L,); its members predict with it.
+
+    ``sets`` has the candidates of every learner. A cluster of one learner keeps that learner's own model.
+    Residuals are out of fold, as those of learning alone, so that the two can be compared.
+    """
     clusters = [np.flatnonzero(labels == k) for k in range(int(labels.max()) + 1)]
-    several = [members for members in clusters if len(members) > 1]
-    jobs = [_pooled_job(learners, selection, sets, members, entropy) for members in several]
+    clusters_of_several = [members for members in clusters if len(members) > 1]
+    jobs = [_pooled_job(learners, selection, sets, members, entropy) for members in clusters_of_several]
     with quiet_fits():
-        fits = iter(counted(engine, "Collaborate").map(choose_candidate, jobs))
-    chosen = [next(fits) if len(m) > 1 else _own(selection, int(m[0])) for m in clusters]
+        pooled_fits = iter(counted(engine, "Collaborate").map(choose_candidate, jobs))
+    fit_of_clusters = [
+        next(pooled_fits) if len(positions) > 1 else _own(selection, int(positions[0]))
+        for positions in clusters
+    ]
     residuals: list[Array] = [np.empty(0)] * len(labels)
-    for members, result in zip(clusters, chosen, strict=True):
-        cuts = np.cumsum(learners.sizes[members])[:-1]
-        for j, part in zip(members, np.split(result.residuals, cuts), strict=True):
-            residuals[j] = part
-    models, names = (fitted.model for fitted in chosen), (fitted.name for fitted in chosen)
+    for members, cluster_fit in zip(clusters, fit_of_clusters, strict=True):
+        row_cuts = np.cumsum(learners.sizes[members])[:-1]
+        for member, residuals_of_member in zip(
+            members, np.split(cluster_fit.residuals, row_cuts), strict=True
+        ):
+            residuals[member] = residuals_of_member
+    models, names = (fitted.model for fitted in fit_of_clusters), (fitted.name for fitted in fit_of_clusters)
     plausible = plausible_ranges(learners, labels)
     return one_model_each(learners.ids, labels, models, names, tuple(residuals), learners.loss, plausible)
 
@@ -235,16 +280,18 @@ def collaborate(
     """
     check_option(method, "method", METHODS)
     learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="collaborate")
-    chosen = selection.aligned_to(learners.ids)
+    aligned_selection = selection.aligned_to(learners.ids)
     labels = partition.aligned_to(learners.ids).labels
-    runner = resolve_engine(engine, n_jobs)
+    job_engine = resolve_engine(engine, n_jobs)
     if method in ("average", "local"):
-        result = _by_own_models(chosen, learners, labels, method, runner)
+        collaboration = _by_own_models(aligned_selection, learners, labels, method, job_engine)
     else:
         shared_labels = labels if method == "pooled" else np.zeros_like(labels)
-        sets = candidates_per_learner(candidates, learners.ids.tolist())
-        result = pool_rows(chosen, learners, shared_labels, sets, as_entropy(random_state), runner)
+        candidate_sets = candidates_per_learner(candidates, learners.ids.tolist())
+        collaboration = pool_rows(
+            aligned_selection, learners, shared_labels, candidate_sets, as_entropy(random_state), job_engine
+        )
         if method == "global":
-            one = np.zeros(int(labels.max()) + 1, dtype=int)
-            result = replace(result, method="global", newcomer_weight_rows=one)
-    return result.take(learners.appearance)
+            newcomer_rows = np.zeros(int(labels.max()) + 1, dtype=int)
+            collaboration = replace(collaboration, method="global", newcomer_weight_rows=newcomer_rows)
+    return collaboration.take(learners.appearance)

@@ -26,32 +26,41 @@ from coterie.rows.learners import Learners
 def _averaged(
     learners: Learners, selection: Selection, own: OwnByFold, labels: Array, recipe: Recipe
 ) -> Array:
-    """Return residuals (N, C) of all rows under the averages of the clusters of each fold, labels (F, L)."""
+    """Return out-of-fold residuals (N, C) under averages of models, with clusters ``labels`` (F, L) by fold.
+
+    Rows that fold f holds out are predicted by the averages of the clusters ``labels[f]``. Rows that no
+    fold holds out are NaN.
+    """
     averages = model_averages(selection.models, learners, recipe.engine)
     own_residuals = learners.y - own.predictions
     residuals = np.full_like(learners.y, np.nan)
-    for fold, those in enumerate(labels):
+    for fold, labels_of_fold in enumerate(labels):
         validation = own.folds.held_out == fold
-        weights = average_weights(selection.n_rows, those)
+        weights = average_weights(selection.n_rows, labels_of_fold)
         residuals[validation] = averaged_residuals(
-            averages, weights, those, learners.owner, learners.y, own_residuals
+            averages, weights, labels_of_fold, learners.owner, learners.y, own_residuals
         )[validation]
     return residuals
 
 
 def _folds_with_rows(selection: Selection) -> Selection:
-    """Return the selection with the folds in which rows are left, by which candidates compete on them.
+    """Return the selection with only those of its folds that have rows to train on and to hold out.
 
-    Where a splitter's only other fold is held out, each learner's rows are cut into two blocks.
+    Candidates compete on these folds, and some lose all rows when a fold is left out. Where a learner has
+    no usable fold left, its rows are cut into two blocks.
     """
     folds, training = [], []
-    for held_out, trained in zip(selection.folds, selection.training, strict=True):
-        folds_with_rows = [k for k, rows in enumerate(trained) if rows.any() and (held_out == k).any()]
+    for held_out, training_of_folds in zip(selection.folds, selection.training, strict=True):
+        folds_with_rows = [
+            k
+            for k, training_rows in enumerate(training_of_folds)
+            if training_rows.any() and (held_out == k).any()
+        ]
         if folds_with_rows:
             folds.append(
                 np.where(np.isin(held_out, folds_with_rows), np.searchsorted(folds_with_rows, held_out), -1)
             )
-            training.append(trained[folds_with_rows])
+            training.append(training_of_folds[folds_with_rows])
         else:
             folds.append(np.arange(len(held_out)) * 2 // max(len(held_out), 1))
             training.append(folds[-1] != np.arange(2)[:, None])
@@ -63,29 +72,48 @@ def _pooled(
     selection: Selection,
     own: OwnByFold,
     labels: Array,
-    sets: Sequence[dict[str, Any]],
+    candidate_sets: Sequence[dict[str, Any]],
     recipe: Recipe,
 ) -> Array:
-    """Return residuals (N, C) of all rows under models of the pooled rows of each fold's clusters."""
+    """Return out-of-fold residuals (N, C) under models of pooled rows.
+
+    ``labels`` (F, L) are the clusters by fold. For each fold, models are chosen and fitted without the
+    rows that it holds out. Rows that no fold holds out are NaN.
+    """
     residuals = np.full_like(learners.y, np.nan)
-    for fold, (those, training) in enumerate(zip(labels, own.folds.training, strict=True)):
+    for fold, (labels_of_fold, training) in enumerate(zip(labels, own.folds.training, strict=True)):
         validation = own.folds.held_out == fold
-        without = _folds_with_rows(selection_without(selection, learners, training, own.models[fold]))
-        pooled = pool_rows(without, learners.only(training), those, list(sets), recipe.seed, recipe.engine)
-        predicted = pooled.predict_columns(learners.X[validation], those[learners.owner[validation]])
-        residuals[validation] = learners.y[validation] - predicted
+        training_selection = _folds_with_rows(
+            selection_without(selection, learners, training, own.models[fold])
+        )
+        collaboration = pool_rows(
+            training_selection,
+            learners.only(training),
+            labels_of_fold,
+            list(candidate_sets),
+            recipe.seed,
+            recipe.engine,
+        )
+        predictions = collaboration.predict_columns(
+            learners.X[validation], labels_of_fold[learners.owner[validation]]
+        )
+        residuals[validation] = learners.y[validation] - predictions
     return residuals
 
 
 def _is_surely_larger(residuals: Array, others: Array, loss: Loss) -> bool:
-    """Tell whether residuals (n, C) lose more than others of the same rows, beyond two standard errors."""
-    known = np.isfinite(residuals + others).all(axis=1)
-    excess = loss.by_row(residuals[known]) - loss.by_row(others[known])
+    """Tell whether ``residuals`` (n, C) have a larger mean loss than ``others`` of the same rows.
+
+    It has to be larger by more than two standard errors of the paired differences, so that chance does
+    not decide.
+    """
+    is_known = np.isfinite(residuals + others).all(axis=1)
+    excess = loss.by_row(residuals[is_known]) - loss.by_row(others[is_known])
     return len(excess) > 1 and bool(excess.mean() > 2 * excess.std(ddof=1) / np.sqrt(len(excess)))
 
 
 def _bounded(residuals: Array, learners: Learners, labels: Array) -> list[Array]:
-    """Return residuals by learner, under predictions within what the clusters' responses make plausible."""
+    """Return residuals (N, C), by learner, of predictions clipped to the cluster's plausible range."""
     low, high = plausible_ranges(learners, labels)[labels[learners.owner]].T[..., None]
     residuals = learners.y - np.clip(learners.y - residuals, low, high)
     return list(np.split(residuals, learners.offsets[1:-1]))
@@ -100,11 +128,14 @@ def residuals_out_of_fold(
     sets: Sequence[dict[str, Any]],
     recipe: Recipe,
 ) -> list[Array]:
-    """Return the residuals of everybody's rows under a plain form; all is in the order of ``learners``.
+    """Return every learner's out-of-fold residuals under a plain form of collaboration.
 
-    ``labels`` (L,) are the clusters. A learner is judged under those made without each fold, in which its
-    rows had no say. If it surely loses more under the final ones, it has come among strangers at the end, and
-    these judge it.
+    ``method`` is ``"local"``, ``"average"`` or ``"pooled"``, ``labels`` (L,) are the final clusters, and
+    ``own`` has the learners' own models by fold. The list has one array (n, C) for each learner.
+
+    For the rows that a fold holds out, the clusters are made again without them, so that they had no say.
+    If a learner's loss is significantly larger under its final cluster, it ended among strangers, and the
+    residuals under the final cluster count.
     """
     if method == "local":
         return _bounded(learners.y - own.predictions, learners, labels)
@@ -115,19 +146,19 @@ def residuals_out_of_fold(
             return _averaged(learners, selection, own, clusters, recipe)
         return _pooled(learners, selection, own, clusters, sets, recipe)
 
-    final = np.tile(labels, (len(own.folds), 1))
+    final_labels = np.tile(labels, (len(own.folds), 1))
     if recipe.chosen == 1:
-        return _bounded(residuals_of(final), learners, labels)
-    without = final.copy()
+        return _bounded(residuals_of(final_labels), learners, labels)
+    labels_without = final_labels.copy()
     for fold, training in enumerate(own.folds.training):
         # Averages need nobody's model refitted: those of others have not seen the learner's rows.
         models = selection.models if method == "average" else own.models[fold]
-        without[fold] = labels_without_fold(learners, selection, training, models, recipe)
-    honest = _bounded(residuals_of(without), learners, labels)
-    if np.array_equal(without, final):
-        return honest
-    used = _bounded(residuals_of(final), learners, labels)
+        labels_without[fold] = labels_without_fold(learners, selection, training, models, recipe)
+    residuals_without = _bounded(residuals_of(labels_without), learners, labels)
+    if np.array_equal(labels_without, final_labels):
+        return residuals_without
+    residuals_final = _bounded(residuals_of(final_labels), learners, labels)
     return [
-        own_cluster if _is_surely_larger(own_cluster, residuals_of, learners.loss) else residuals_of
-        for own_cluster, residuals_of in zip(used, honest, strict=True)
+        by_final if _is_surely_larger(by_final, by_without, learners.loss) else by_without
+        for by_final, by_without in zip(residuals_final, residuals_without, strict=True)
     ]

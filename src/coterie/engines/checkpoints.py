@@ -27,7 +27,7 @@ from coterie.engines.threads import Engine
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-_CHECKSUM = 32
+_CHECKSUM_BYTES = 32
 
 
 class Codec(Protocol):
@@ -42,18 +42,22 @@ class Codec(Protocol):
         ...
 
 
-def _digest(function: Callable[[Any], Any], job: Any, known: dict[int, str]) -> str:
-    """Name a job by all that its result depends on; ``known`` saves hashing what jobs share."""
-    parts = [f"{function.__module__}.{function.__qualname__}", sklearn.__version__, np.__version__]
+def _digest(function: Callable[[Any], Any], job: Any, digest_of_id: dict[int, str]) -> str:
+    """Return a file name for a job: a digest of the function, the job's fields and the versions of libraries.
+
+    Equal names mean equal results. ``digest_of_id`` saves hashing again the objects that jobs share, by
+    their id; arrays are a job's own and are hashed each time.
+    """
+    hashed_parts = [f"{function.__module__}.{function.__qualname__}", sklearn.__version__, np.__version__]
     for field in fields(job):
-        value = getattr(job, field.name)
-        if isinstance(value, np.ndarray):
-            parts.append(joblib.hash(value))
+        field_value = getattr(job, field.name)
+        if isinstance(field_value, np.ndarray):
+            hashed_parts.append(joblib.hash(field_value))
         else:
-            if id(value) not in known:
-                known[id(value)] = joblib.hash(value)
-            parts.append(known[id(value)])
-    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+            if id(field_value) not in digest_of_id:
+                digest_of_id[id(field_value)] = joblib.hash(field_value)
+            hashed_parts.append(digest_of_id[id(field_value)])
+    return hashlib.blake2b("\n".join(hashed_parts).encode(), digest_size=16).hexdigest()
 
 
 class CheckpointEngine:
@@ -82,20 +86,20 @@ class CheckpointEngine:
         self.not_kept = 0
 
     def _checksum(self, name: str, content: bytes) -> bytes:
-        """Return the checksum of a file's name, content and version."""
+        """Return the checksum (32 bytes) of a file's content, its name and the version of the code."""
         # With its name, so that no file can take the place of another.
         return hashlib.sha256(f"{self._version}\n{name}\n".encode() + content).digest()
 
     def _read(self, name: str) -> tuple[Any] | None:
-        """Return a stored result in a tuple, None if there is none that is whole."""
+        """Return a stored result in a tuple, as it may itself be None; None if there is no whole file."""
         if self._fresh:
             return None
         try:
             stored = (self._folder / name).read_bytes()
         except FileNotFoundError:
             return None
-        content = stored[_CHECKSUM:]
-        if stored[:_CHECKSUM] != self._checksum(name, content):
+        content = stored[_CHECKSUM_BYTES:]
+        if stored[:_CHECKSUM_BYTES] != self._checksum(name, content):
             return None
         try:
             return (self._codec.load(content),)
@@ -104,7 +108,7 @@ class CheckpointEngine:
             return None
 
     def _write(self, name: str, result: Any) -> None:
-        """Store a result in a file with its checksum."""
+        """Store a result in a file, behind its checksum; count it as not kept where the codec refuses."""
         content = self._codec.dump(result)
         if content is None:
             with self._lock:
@@ -116,36 +120,43 @@ class CheckpointEngine:
             file.write(self._checksum(name, content) + content)
 
     def _run(self, function: Callable[[Any], Any], named: tuple[str, Any]) -> Any:
-        """Run one job and store its result."""
+        """Run one job, store its result and return it; ``named`` is the file's name and the job."""
         name, job = named
         result = function(job)
         self._write(name, result)
         return result
 
     def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
-        """Return the results in the order of the jobs, those that are kept without running anything."""
-        plain, count = uncounted(function)
-        if plain not in self._functions:
+        """Return the results in the order of the jobs; jobs with a stored result are not run again.
+
+        Functions whose results are not kept go to the inner engine as they are.
+        """
+        plain_function, count_result = uncounted(function)
+        if plain_function not in self._functions:
             return self._engine.map(function, jobs)
-        listed, known = list(jobs), dict[int, str]()
-        names = [_digest(plain, job, known) for job in listed]
-        read = ((index, self._read(name)) for index, name in enumerate(names))
-        results = {index: kept[0] for index, kept in read if kept is not None}
+        job_list, digest_of_id = list(jobs), dict[int, str]()
+        names = [_digest(plain_function, job, digest_of_id) for job in job_list]
+        read_results = ((index, self._read(name)) for index, name in enumerate(names))
+        results = {index: stored[0] for index, stored in read_results if stored is not None}
         self.restored += len(results)
         # A result that is read counts as a step done, too.
-        for kept in results.values():
-            count(kept)
-        missing = [index for index in range(len(listed)) if index not in results]
+        for stored in results.values():
+            count_result(stored)
+        missing_indices = [index for index in range(len(job_list)) if index not in results]
         if isinstance(self._engine, DaskEngine):
             # Workers have other disks: what comes back is written here.
-            made = self._engine.map_each(
+            new_results = self._engine.map_each(
                 function,
-                [listed[index] for index in missing],
-                lambda index, result: self._write(names[missing[index]], result),
+                [job_list[index] for index in missing_indices],
+                lambda index, result: self._write(names[missing_indices[index]], result),
             )
         else:
-            run: Callable[[Any], Any] = partial(self._run, plain)
-            run = function.around(run) if isinstance(function, CountedCalls) else run
-            made = self._engine.map(run, [(names[index], listed[index]) for index in missing])
-        results.update(zip(missing, made, strict=True))
-        return [results[index] for index in range(len(listed))]
+            run_and_store: Callable[[Any], Any] = partial(self._run, plain_function)
+            run_and_store = (
+                function.around(run_and_store) if isinstance(function, CountedCalls) else run_and_store
+            )
+            new_results = self._engine.map(
+                run_and_store, [(names[index], job_list[index]) for index in missing_indices]
+            )
+        results.update(zip(missing_indices, new_results, strict=True))
+        return [results[index] for index in range(len(job_list))]

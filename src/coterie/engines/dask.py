@@ -45,10 +45,13 @@ def _import_distributed() -> Any:
 
 
 def check_address(address: str) -> None:
-    """Refuse what is no address of a scheduler; the library would try it, and log what it tries."""
-    host = r"(?:[\w.-]+|\[[0-9a-fA-F:.%]+\])"
-    result = re.fullmatch(rf"(?:(?:tcp|tls|ws|wss|ucx)://)?{host}:([0-9]{{1,5}})", address)
-    if result is None or not 0 < int(result[1]) < 2**16:
+    """Raise unless a text is an address of a scheduler, such as ``tcp://host:8786``.
+
+    Without the check, dask would try any text, and log what it tries.
+    """
+    host_pattern = r"(?:[\w.-]+|\[[0-9a-fA-F:.%]+\])"
+    match = re.fullmatch(rf"(?:(?:tcp|tls|ws|wss|ucx)://)?{host_pattern}:([0-9]{{1,5}})", address)
+    if match is None or not 0 < int(match[1]) < 2**16:
         raise ClusterError(
             f"{brief(address)} is no address of a Dask scheduler: give one such as tcp://HOST:8786."
         )
@@ -68,15 +71,15 @@ def connect(address: str) -> Any:
 
 
 def check_workers(client: Any) -> None:
-    """Refuse a cluster whose workers lack this package or have another version of it."""
+    """Raise unless the cluster has workers and all have this version of the package."""
     # A function of ours could not be sent to a worker without the package; builtins can.
     try:
-        result = client.run(eval, "__import__('coterie').__version__", on_error="return")
+        version_of_worker = client.run(eval, "__import__('coterie').__version__", on_error="return")
     except (OSError, TimeoutError) as error:
         raise ClusterError("The Dask cluster does not answer: check its scheduler and workers.") from error
-    if not result:
+    if not version_of_worker:
         raise ClusterError("The Dask cluster has no workers: start some with 'dask worker'.")
-    for worker, version in sorted(result.items()):
+    for worker, version in sorted(version_of_worker.items()):
         if isinstance(version, ModuleNotFoundError):
             raise ClusterError(
                 f"The Dask worker {worker} does not have coterie: install coterie {__version__} there."
@@ -90,29 +93,32 @@ def check_workers(client: Any) -> None:
 
 
 def _parts(job: Any) -> dict[Any, Any]:
-    """Return what a job is made of: the fields of a record, the items of a tuple."""
+    """Return the parts of a job: a record's fields by name, or a tuple's items by position; else none."""
     if is_dataclass(job):
         return {field.name: getattr(job, field.name) for field in fields(job)}
     return dict(enumerate(job)) if isinstance(job, tuple) else {}
 
 
 def shared_parts(jobs: Sequence[Any]) -> dict[Any, Any]:
-    """Return the parts that are one and the same object in all jobs, numbers and texts left out.
+    """Return the parts that are the very same object in all jobs, by name or position.
 
-    Jobs are records or tuples of one kind; parts go by the name of their field or by their place.
+    They are sent to the workers once instead of with every job. Numbers and texts are left out, as they
+    cost nothing. Jobs are records or tuples of one kind.
     """
     if len(jobs) < 2:
         return {}
-    common = _parts(jobs[0])
+    shared = _parts(jobs[0])
     for job in jobs[1:]:
-        parts = _parts(job)
-        common = {name: part for name, part in common.items() if name in parts and parts[name] is part}
-    small = (type(None), bool, int, float, str)
-    return {name: part for name, part in common.items() if not isinstance(part, small)}
+        parts_of_job = _parts(job)
+        shared = {
+            name: part for name, part in shared.items() if name in parts_of_job and parts_of_job[name] is part
+        }
+    small_types = (type(None), bool, int, float, str)
+    return {name: part for name, part in shared.items() if not isinstance(part, small_types)}
 
 
 def _with(job: Any, parts: dict[Any, Any]) -> Any:
-    """Return a job with some of its parts replaced."""
+    """Return a copy of a job, a record or a tuple, with some parts replaced, given by name or position."""
     if not parts:
         return job
     if isinstance(job, tuple):
@@ -121,7 +127,7 @@ def _with(job: Any, parts: dict[Any, Any]) -> Any:
 
 
 def _run(function: Callable[[Any], Any], job: Any, names: tuple[Any, ...], *parts: Any) -> Any:
-    """Do a job on a worker, with the shared parts that lie there."""
+    """Run one job on a worker; ``parts`` are the shared parts of the job, which ``names`` names."""
     return undivided(function, _with(job, dict(zip(names, parts, strict=True))))
 
 
@@ -142,33 +148,34 @@ class DaskEngine:
         jobs: Sequence[Job],
         received: Callable[[int, Result], None],
     ) -> list[Result]:
-        """Return the results in the order of the jobs; `received` gets the place and the result of each.
+        """Return the results in the order of the jobs; `received` gets the index and the result of each.
 
-        The function is one of a module, so that workers can import it.
+        Jobs that were lost with a worker are sent again, at most `ATTEMPTS` times in all. The
+        function is one of a module, so that workers can import it.
         """
-        plain, count = uncounted(function)
+        plain_function, count_result = uncounted(function)
         shared = shared_parts(jobs)
         results: dict[int, Any] = {}
 
-        def keep(place: int, result: Any) -> None:
-            """Keep the result of one job, and report it."""
-            results[place] = result
-            received(place, result)
-            count(result)
+        def keep(index: int, result: Any) -> None:
+            """Keep the result of one job, hand it on and count it as a step."""
+            results[index] = result
+            received(index, result)
+            count_result(result)
 
         for attempt in range(ATTEMPTS):
-            missing = [place for place in range(len(jobs)) if place not in results]
-            if not missing:
+            missing_indices = [index for index in range(len(jobs)) if index not in results]
+            if not missing_indices:
                 break
             if attempt:
-                _log.info("%d jobs were lost with a worker and are sent again.", len(missing))
-            self._attempt(plain, {place: jobs[place] for place in missing}, shared, keep)
+                _log.info("%d jobs were lost with a worker and are sent again.", len(missing_indices))
+            self._attempt(plain_function, {index: jobs[index] for index in missing_indices}, shared, keep)
         if len(results) < len(jobs):
             raise ClusterError(
                 f"The Dask cluster lost {len(jobs) - len(results)} jobs {ATTEMPTS} times: its workers die; "
                 "give them more memory, or run the work here."
             )
-        return [results[place] for place in range(len(jobs))]
+        return [results[index] for index in range(len(jobs))]
 
     def _attempt(
         self,
@@ -177,28 +184,35 @@ class DaskEngine:
         shared: dict[Any, Any],
         keep: Callable[[int, Any], None],
     ) -> None:
-        """Send jobs and gather what comes back; what is lost with a worker is left for the next attempt."""
+        """Send jobs once, and hand each result to ``keep`` with its index; skip jobs lost with a worker.
+
+        ``shared`` parts travel to all workers once, and jobs without them.
+        """
         distributed = _import_distributed()
-        losses = (distributed.KilledWorker, CancelledError, distributed.comm.CommClosedError)
+        worker_lost = (distributed.KilledWorker, CancelledError, distributed.comm.CommClosedError)
         names = tuple(shared)
         try:
-            values = [shared[name] for name in names]
-            parts = self.client.scatter(values, broadcast=True, hash=False) if values else []
-            slim = [_with(job, dict.fromkeys(names)) for job in jobs.values()]
-            futures = [self.client.submit(_run, function, job, names, *parts, pure=False) for job in slim]
-            place_of = {future.key: index for future, index in zip(futures, jobs, strict=True)}
+            shared_objects = [shared[name] for name in names]
+            remote_parts = (
+                self.client.scatter(shared_objects, broadcast=True, hash=False) if shared_objects else []
+            )
+            slim_jobs = [_with(job, dict.fromkeys(names)) for job in jobs.values()]
+            futures = [
+                self.client.submit(_run, function, job, names, *remote_parts, pure=False) for job in slim_jobs
+            ]
+            index_of_key = {future.key: index for future, index in zip(futures, jobs, strict=True)}
             for future in distributed.as_completed(futures, loop=self.client.loop):
                 try:
                     result = future.result()
-                except losses:
+                except worker_lost:
                     continue
-                keep(place_of[future.key], result)
-        except losses as error:
+                keep(index_of_key[future.key], result)
+        except worker_lost as error:
             _log.info("A worker was lost: %s", error)
 
 
 def dask_engine(engine: Any) -> DaskEngine:
-    """Return the engine of a client, or of the client that is current for the name ``"dask"``."""
+    """Return the engine of a Dask client; the name ``"dask"`` stands for dask's current client."""
     distributed = _import_distributed()
     if not isinstance(engine, str):
         return DaskEngine(engine)

@@ -37,7 +37,7 @@ def watch(listener: Listener) -> Iterator[None]:
 
 
 def report(stage: str, done: int, total: int) -> None:
-    """Tell who watches how far a stage has come."""
+    """Tell the listener, if there is one, that ``done`` of ``total`` steps of a stage are done."""
     listener = _listener.get()
     if listener is not None:
         listener(stage, done, total)
@@ -51,17 +51,18 @@ class Steps:
         report(stage, 0, total)
 
     def done(self, n_steps: int = 1) -> None:
-        """Tell that some more steps are done."""
+        """Report that ``n_steps`` more steps are done, never more than the total."""
         self._done = min(self._done + n_steps, self._total)
         report(self._stage, self._done, self._total)
 
     def finish(self) -> None:
-        """Tell that all steps are done."""
+        """Report that all steps are done."""
         self.done(self._total)
 
 
-def _itself(function: Any) -> Any:
-    return function
+def _itself(value: Any) -> Any:
+    """Return the argument; it unpickles plain functions, and counts results."""
+    return value
 
 
 class CountedCalls:
@@ -78,43 +79,50 @@ class CountedCalls:
         self._steps, self._lock = shared
 
     def __call__(self, job: Any) -> Any:
-        """Do a job and report it."""
+        """Run a job, tell the listener that one more step is done, and return the result."""
         result = self.function(job)
         with self._lock:
             self._listener(self._stage, next(self._steps), self._total)
         return result
 
     def __reduce__(self) -> Any:
-        """Pickle as the plain function."""
-        # Sent to another process it is the plain function: from there no watcher can be reached.
+        """Pickle as the plain function: in another process no listener can be reached."""
         return _itself, (self.function,)
 
     def around(self, function: Callable[[Any], Any]) -> CountedCalls:
-        """Return another function whose jobs are counted together with those of this one."""
+        """Return another counted function that shares the count of finished jobs with this one."""
         return CountedCalls(function, self._stage, self._total, self._listener, (self._steps, self._lock))
 
 
 def uncounted(function: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """Return a function as it was before it was counted, and one that counts a result and returns it."""
+    """Return the plain function, and a function that counts one finished job when called with its result.
+
+    An engine that runs jobs in other processes calls the second here for each result that comes back.
+    Where the function was not counted, the second does nothing but return its argument.
+    """
     if isinstance(function, CountedCalls):
         return function.function, function.around(_itself)
     return function, _itself
 
 
 class _CountedEngine:
+    """An engine that tells a listener of each finished job, as a step of a stage."""
+
     def __init__(self, engine: Engine, stage: str, listener: Listener) -> None:
         self._engine, self._stage, self._listener = engine, stage, listener
 
     def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
         """Return the results in the order of the jobs."""
-        listed = list(jobs)
-        self._listener(self._stage, 0, len(listed))
-        results = self._engine.map(CountedCalls(function, self._stage, len(listed), self._listener), listed)
-        self._listener(self._stage, len(listed), len(listed))
+        job_list = list(jobs)
+        self._listener(self._stage, 0, len(job_list))
+        results = self._engine.map(
+            CountedCalls(function, self._stage, len(job_list), self._listener), job_list
+        )
+        self._listener(self._stage, len(job_list), len(job_list))
         return results
 
 
 def counted(engine: Engine, stage: str) -> Engine:
-    """Return an engine that reports its finished jobs as steps of a stage; itself where nobody watches."""
+    """Return an engine that reports its finished jobs as steps of a stage; itself if nobody listens."""
     listener = _listener.get()
     return engine if listener is None else _CountedEngine(engine, stage, listener)

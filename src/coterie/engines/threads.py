@@ -19,7 +19,7 @@ from coterie._options import brief
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-# Where a machine has fewer cores.
+# The most threads on a machine with fewer cores than that.
 MOST_THREADS = 64
 
 
@@ -47,15 +47,18 @@ _RACE = "`sklearn.utils.parallel.delayed` should be used with"
 
 @contextmanager
 def _steady_warnings() -> Iterator[None]:
-    """Keep the warning filters whole while threads of scikit-learn change and restore them."""
+    """Restore the warning filters afterwards, and hide one warning of scikit-learn's own making.
+
+    Threads of scikit-learn change and restore the filters, which all threads share.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=_RACE)
-        show = warnings.showwarning
+        original_show = warnings.showwarning
 
         def show_others(message: Any, *where: Any, **more: Any) -> None:
             """Show a warning, unless it comes from scikit-learn's race between threads."""
             if not str(message).startswith(_RACE):
-                show(message, *where, **more)
+                original_show(message, *where, **more)
 
         # With the filters emptied only what shows a warning can still hold it back.
         warnings.showwarning = show_others
@@ -73,28 +76,28 @@ class ThreadEngine:
 
     def map(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> list[Result]:
         """Return the results in the order of the jobs."""
-        wanted = effective_n_jobs(self.n_jobs)
-        if wanted == 1:
+        n_wanted = effective_n_jobs(self.n_jobs)
+        if n_wanted == 1:
             return [function(job) for job in jobs]
         # More threads than this gain nothing, and a system does not start more.
-        most = max(MOST_THREADS, cpu_count())
-        parallel = Parallel(n_jobs=self.n_jobs if wanted <= most else most, prefer="threads")
+        max_threads = max(MOST_THREADS, cpu_count())
+        parallel = Parallel(n_jobs=self.n_jobs if n_wanted <= max_threads else max_threads, prefer="threads")
         with _steady_warnings():
             return cast("list[Result]", parallel(delayed(undivided)(function, job) for job in jobs))
 
 
 def is_client(engine: Any) -> bool:
-    """Tell whether something is a client of a Dask cluster, without importing dask."""
+    """Tell whether an object is a client of a Dask cluster, by its class's name: dask is not imported."""
     return any(
-        kind.__module__.partition(".")[0] == "distributed" and kind.__name__ == "Client"
-        for kind in type(engine).__mro__
+        base_class.__module__.partition(".")[0] == "distributed" and base_class.__name__ == "Client"
+        for base_class in type(engine).__mro__
     )
 
 
 def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
-    """Return the engine named, or the object itself when it can ``map``.
+    """Return the engine that an option names, or the object itself where it has a method ``map``.
 
-    None means threads, as many as `n_jobs`; ``"dask"`` is the current client of a Dask cluster.
+    None means ``n_jobs`` threads; ``"dask"`` is the current client of a Dask cluster.
     """
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(

@@ -20,6 +20,7 @@ from coterie._arrays import Array
 
 @cache
 def _controller() -> ThreadpoolController:
+    """Return what limits the threads of OpenMP; made once, as finding the libraries takes time."""
     return ThreadpoolController()
 
 
@@ -73,24 +74,30 @@ class LogOddsTrees(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     trees : BoostedTrees
-        What grows on working responses: how far a class is from its chance, by the curvature there.
+        Unfitted trees; a copy is fitted to the working responses of each column.
     """
 
     def __init__(self, trees: Any) -> None:
         self.trees = trees
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **validation: Any) -> LogOddsTrees:
-        """Fit to X of shape (N, p) and working responses y (N, C), weighted by ``sample_weight`` (N, C).
+        """Fit one forest for each column to X (N, p) and working responses y (N, C), weighted (N, C).
 
-        ``validation`` may name the rows by which boosting stops, with columns like these.
+        A working response is the residual of a class, divided by the curvature p (1 - p) of the
+        logistic loss; its weight is that curvature. ``validation`` may name the rows by which
+        boosting stops, with columns like these.
         """
         self.n_features_in_ = X.shape[1]
         self.estimators_ = []
-        for c in range(y.shape[1]):
-            selected = {name: part if name == "X_val" else part[:, c] for name, part in validation.items()}
-            self.estimators_.append(clone(self.trees).fit(X, y[:, c], sample_weight[:, c], **selected))
+        for column in range(y.shape[1]):
+            column_validation = {
+                name: rows if name == "X_val" else rows[:, column] for name, rows in validation.items()
+            }
+            self.estimators_.append(
+                clone(self.trees).fit(X, y[:, column], sample_weight[:, column], **column_validation)
+            )
         return self
 
     def predict(self, X: Any) -> Array:
-        """Return what is added to the log-odds of rows, of shape (N, C)."""
+        """Return what the trees add to the log-odds of rows X (N, p), of shape (N, C)."""
         return np.column_stack([trees.predict(X) for trees in self.estimators_])

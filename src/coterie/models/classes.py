@@ -13,7 +13,7 @@ from coterie._arrays import Array
 
 
 class OneClass(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The classifier of rows that have one class only: it knows no other."""
+    """The classifier for rows of a single class, which scikit-learn's classifiers refuse."""
 
     def fit(self, X: Any, y: Any) -> OneClass:
         """Remember the class of ``y`` (n,)."""
@@ -27,9 +27,9 @@ class OneClass(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.ones((len(validate_data(self, X, reset=False)), 1))
 
     def predict(self, X: Any) -> Array:
-        """Return the one class."""
-        best = self.predict_proba(X).argmax(axis=1)
-        predicted: Array = self.classes_[best]
+        """Return the one class for every row, of shape (n,)."""
+        class_positions = self.predict_proba(X).argmax(axis=1)
+        predicted: Array = self.classes_[class_positions]
         return predicted
 
 
@@ -49,28 +49,31 @@ class VotingForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.forest = forest
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> VotingForest:
-        """Grow the trees on X of shape (n, p) and classes y, rows weighted by ``sample_weight``."""
+        """Grow the trees on X (n, p) and classes y (n,), rows weighted by ``sample_weight`` (n,).
+
+        Two classes need one column, the second class; more have a column each.
+        """
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        columns = np.eye(len(self.classes_))[codes]
-        target = columns[:, 1] if len(self.classes_) == 2 else columns
+        indicators = np.eye(len(self.classes_))[codes]
+        target = indicators[:, 1] if len(self.classes_) == 2 else indicators
         if len(self.classes_) == 1:
-            target = columns[:, 0]
+            target = indicators[:, 0]
         self.forest_ = clone(self.forest).fit(X, target, sample_weight)
         return self
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the shares of the classes, of shape (n, number of classes)."""
+        """Return the probabilities of the classes, (n, number of classes): mean shares in the leaves."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        shares: Array = self.forest_.predict(X)
+        class_shares: Array = self.forest_.predict(X)
         if len(self.classes_) == 1:
             return np.ones((len(X), 1))
-        return np.column_stack([1 - shares, shares]) if shares.ndim == 1 else shares
+        return np.column_stack([1 - class_shares, class_shares]) if class_shares.ndim == 1 else class_shares
 
     def predict(self, X: Any) -> Array:
-        """Return the class with the largest share."""
-        best = self.predict_proba(X).argmax(axis=1)
-        predicted: Array = self.classes_[best]
+        """Return the most probable class of every row, of shape (n,)."""
+        class_positions = self.predict_proba(X).argmax(axis=1)
+        predicted: Array = self.classes_[class_positions]
         return predicted

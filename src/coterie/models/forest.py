@@ -30,39 +30,50 @@ except ImportError:  # another scikit-learn: trees are fitted one by one
 
 
 # With more rows than this, growing the trees is most of the work and threads may share it.
-MOST_ROWS = 5_000
+MAX_QUICK_ROWS = 5_000
 _LARGEST_SEED = np.iinfo(np.int32).max
-_OF_NODES = ("children_left", "children_right", "feature", "threshold", "impurity", "value")
+_NODE_ARRAYS = ("children_left", "children_right", "feature", "threshold", "impurity", "value")
 
 
 def _are_few(X: Any) -> bool:
-    """Tell whether X is a small finite array of floats."""
+    """Tell whether X is a finite array of floats with few enough rows for the quick path."""
     return (
         isinstance(X, np.ndarray)
         and X.ndim == 2
         and X.dtype.kind == "f"
-        and len(X) <= MOST_ROWS
+        and len(X) <= MAX_QUICK_ROWS
         and bool(np.isfinite(X).all())
     )
 
 
 def _grow(tree: DecisionTreeRegressor, max_features: int, X: Array, y: Array, counts: Array | None) -> None:
-    """Grow a plain tree by the parts that `DecisionTreeRegressor.fit` consists of."""
+    """Grow an unfitted tree in place, by scikit-learn's own splitter and builder, without its checks.
+
+    ``X`` (n, p) and ``y`` (n, K) are of the types that the builder takes, and ``counts`` (n,) are the
+    weights of rows in the bootstrap sample. Arguments of splitter and builder stand in scikit-learn's
+    order.
+    """
     (n, p), n_outputs = X.shape, y.shape[1]
-    least = tree.min_samples_leaf
-    kind = RandomSplitter if tree.splitter == "random" else BestSplitter
-    splitter = kind(MSE(n_outputs, n), max_features, least, 0.0, tree.random_state, None)
-    depth = np.iinfo(np.int32).max if tree.max_depth is None else tree.max_depth
-    split = max(tree.min_samples_split, 2 * least)
-    builder = DepthFirstTreeBuilder(splitter, split, least, 0.0, depth, tree.min_impurity_decrease)
+    min_leaf_rows = tree.min_samples_leaf
+    splitter_class = RandomSplitter if tree.splitter == "random" else BestSplitter
+    splitter = splitter_class(MSE(n_outputs, n), max_features, min_leaf_rows, 0.0, tree.random_state, None)
+    max_depth = np.iinfo(np.int32).max if tree.max_depth is None else tree.max_depth
+    min_split_rows = max(tree.min_samples_split, 2 * min_leaf_rows)
+    builder = DepthFirstTreeBuilder(
+        splitter, min_split_rows, min_leaf_rows, 0.0, max_depth, tree.min_impurity_decrease
+    )
     tree.n_features_in_, tree.n_outputs_, tree.max_features_ = p, n_outputs, max_features
     tree.tree_ = Tree(p, np.ones(n_outputs, dtype=np.intp), n_outputs)
     builder.build(tree.tree_, X, y, counts, None)
 
 
 def _grows_alike(first: DecisionTreeRegressor, X: Array, y: Array, counts: Array | None) -> bool:
-    """Tell whether `_grow` grows the first tree again exactly; where it does not, only ``fit`` serves."""
-    plain = (
+    """Tell whether `_grow` grows the fitted tree ``first`` again, bit for bit.
+
+    Splitter and builder are private to scikit-learn and may change. Where they do, every tree is fitted
+    by ``fit`` instead.
+    """
+    has_plain_options = (
         first.criterion == "squared_error"
         and first.max_leaf_nodes is None
         and first.min_weight_fraction_leaf == 0
@@ -70,19 +81,26 @@ def _grows_alike(first: DecisionTreeRegressor, X: Array, y: Array, counts: Array
         and isinstance(first.min_samples_leaf, Integral)
         and isinstance(first.min_samples_split, Integral)
     )
-    if not plain or BestSplitter is None:
+    if not has_plain_options or BestSplitter is None:
         return False
-    again = type(first)(**first.get_params())
+    second_tree = type(first)(**first.get_params())
     try:
-        _grow(again, first.max_features_, X, y, counts)
+        _grow(second_tree, first.max_features_, X, y, counts)
     except (AttributeError, TypeError, ValueError):
         return False
-    nodes = ((getattr(again.tree_, name), getattr(first.tree_, name)) for name in _OF_NODES)
-    return all(np.array_equal(*pair) for pair in nodes)
+    array_pairs = (
+        (getattr(second_tree.tree_, array_name), getattr(first.tree_, array_name))
+        for array_name in _NODE_ARRAYS
+    )
+    return all(np.array_equal(*pair) for pair in array_pairs)
 
 
 class _QuickTrees(BaseEstimator):  # type: ignore[misc]
-    """Trees grown one after the other; many rows and rarer options are left to scikit-learn's ``fit``."""
+    """A forest whose trees are grown in turn, in one thread, without scikit-learn's overhead for each tree.
+
+    Many rows and rarer options are left to scikit-learn. ``_tree`` is the class of the trees; ``_draws_rows``
+    says whether each grows on a bootstrap sample.
+    """
 
     _tree: type[DecisionTreeRegressor]
     _draws_rows: bool
@@ -115,22 +133,30 @@ class _QuickTrees(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _grown(self, X: Array, y: Array, weights: Array | None) -> list[DecisionTreeRegressor]:
-        """Grow all trees, each from its own seed, as scikit-learn would."""
-        options = {name: getattr(self, name) for name in self.estimator_params if name != "random_state"}
+        """Return all trees, fitted to X (n, p) and y (n, K), each from its own seed as in scikit-learn.
+
+        The first tree is fitted by ``fit``; if `_grow` grows the same tree again, it grows the
+        others.
+        """
+        tree_options = {name: getattr(self, name) for name in self.estimator_params if name != "random_state"}
         seeds = check_random_state(self.random_state).randint(_LARGEST_SEED, size=int(self.n_estimators))
-        n, generator, counts = len(X), np.random.RandomState(0), weights
-        odds = weights / weights.sum() if weights is not None and self._draws_rows else None
+        n_rows, generator, counts = len(X), np.random.RandomState(0), weights
+        row_probabilities = weights / weights.sum() if weights is not None and self._draws_rows else None
         trees: list[DecisionTreeRegressor] = []
-        quick = False
+        may_grow_quickly = False
         for seed in seeds.tolist():
             # Rows and splits are drawn from the same seed, each from its beginning, as scikit-learn does.
             if self._draws_rows:
                 generator.seed(seed)
-                drawn = generator.randint(0, n, n) if odds is None else generator.choice(n, n, p=odds)
-                counts = np.bincount(drawn, minlength=n).astype(np.float64)
+                drawn_rows = (
+                    generator.randint(0, n_rows, n_rows)
+                    if row_probabilities is None
+                    else generator.choice(n_rows, n_rows, p=row_probabilities)
+                )
+                counts = np.bincount(drawn_rows, minlength=n_rows).astype(np.float64)
             generator.seed(seed)
-            tree = self._tree(random_state=generator, **options)
-            if quick:
+            tree = self._tree(random_state=generator, **tree_options)
+            if may_grow_quickly:
                 _grow(tree, trees[0].max_features_, X, y, counts)
             else:
                 # Options that hold for the first tree hold for all.
@@ -138,23 +164,26 @@ class _QuickTrees(BaseEstimator):  # type: ignore[misc]
                     tree.fit(X, y, sample_weight=counts, check_input=False)
                 if not trees and len(seeds) > 1:
                     generator.seed(seed)
-                    quick = _grows_alike(tree, X, y, counts)
+                    may_grow_quickly = _grows_alike(tree, X, y, counts)
             tree.random_state = seed
             trees.append(tree)
         return trees
 
     def predict(self, X: Any) -> Array:
-        """Return the mean of the trees for rows of shape (n, p)."""
+        """Return the mean prediction of the trees for rows X (n, p), of shape (n,) or (n, K).
+
+        The trees are summed in order, so that the last digit does not depend on threads.
+        """
         check_is_fitted(self)
         if not _are_few(X) or self.n_jobs not in (None, 1):
             prediction: Array = super().predict(X)
             return prediction
         X = validate_data(self, X, dtype=np.float32, reset=False)
-        total = np.zeros((len(X), self.n_outputs_))
+        sum_of_trees = np.zeros((len(X), self.n_outputs_))
         for tree in self.estimators_:
-            total += tree.tree_.predict(X).reshape(total.shape)
-        mean: Array = total / len(self.estimators_)
-        return mean[:, 0] if self.n_outputs_ == 1 else mean
+            sum_of_trees += tree.tree_.predict(X).reshape(sum_of_trees.shape)
+        mean_of_trees: Array = sum_of_trees / len(self.estimators_)
+        return mean_of_trees[:, 0] if self.n_outputs_ == 1 else mean_of_trees
 
 
 class QuickForest(_QuickTrees, RandomForestRegressor):  # type: ignore[misc]

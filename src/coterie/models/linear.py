@@ -22,19 +22,23 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from coterie.loss import SQUARED_ERROR
 
-# Powers of two by which columns may differ in size; a thousandth is far from being left out.
-ALIKE = 10
+# Columns whose spreads differ by up to this power of two, a factor of 1000, are fitted as they are.
+MAX_EXPONENT_RANGE = 10
 
 
 class Line(LinearRegression):  # type: ignore[misc]
     """`sklearn.linear_model.LinearRegression` for columns in any units."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Line:
-        """Fit the coefficients to X of shape (n, p) and y of shape (n,), weighted by ``sample_weight``."""
+        """Fit the coefficients to X (n, p) and y (n,), rows weighted by ``sample_weight`` (n,).
+
+        Where columns differ much in spread, each is divided by a power of two, which is exact, and
+        its coefficient as well.
+        """
         spread = np.std(np.asarray(X, dtype=float), axis=0)
         exponents = np.where(spread > 0, np.frexp(spread)[1], 0)
-        varied = exponents[spread > 0]
-        if len(varied) < 2 or np.ptp(varied) <= ALIKE:
+        exponents_of_varying = exponents[spread > 0]
+        if len(exponents_of_varying) < 2 or np.ptp(exponents_of_varying) <= MAX_EXPONENT_RANGE:
             fitted: Line = super().fit(X, y, sample_weight)
             return fitted
         super().fit(np.ldexp(np.asarray(X, dtype=float), -exponents), y, sample_weight)
@@ -44,10 +48,12 @@ class Line(LinearRegression):  # type: ignore[misc]
 
 
 def _lasso_path(X: Any, y: Any, **options: Any) -> Any:
+    """Return scikit-learn's lasso path, without checking the same rows again for each penalty."""
     return lasso_path(X, y, check_input=False, **options)
 
 
 def _enet_path(X: Any, y: Any, **options: Any) -> Any:
+    """Return scikit-learn's elastic net path, without checking the same rows again for each penalty."""
     return enet_path(X, y, check_input=False, **options)
 
 
@@ -77,26 +83,34 @@ class QuickRidge(Ridge):  # type: ignore[misc]
         self.alphas = alphas
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> QuickRidge:
-        """Fit the coefficients to X of shape (n, p) and y of shape (n,), weighted by ``sample_weight``."""
+        """Fit the coefficients to X (n, p) and y (n,), rows weighted by ``sample_weight`` (n,).
+
+        One singular value decomposition gives the residuals for all penalties. Divided by one minus
+        the leverage, they are those of each row left out, so choosing the penalty needs no further
+        fits.
+        """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        total = weights.sum()
-        centre, middle = weights @ X / total, float(weights @ y / total)
-        Z = X - centre
-        spread = np.sqrt(weights @ np.square(Z) / total)
-        spread[spread <= 10 * np.finfo(float).eps * np.abs(centre)] = 1.0
+        total_weight = weights.sum()
+        x_means, y_mean = weights @ X / total_weight, float(weights @ y / total_weight)
+        centred = X - x_means
+        spread = np.sqrt(weights @ np.square(centred) / total_weight)
+        # A spread that is rounding error: the column is constant.
+        spread[spread <= 10 * np.finfo(float).eps * np.abs(x_means)] = 1.0
         spread[spread == 0] = 1.0
-        roots = np.sqrt(weights)
-        left, singular, right = np.linalg.svd(Z / spread * roots[:, None], full_matrices=False)
-        target = (y - middle) * roots
-        squares, along = np.square(singular), left.T @ target
-        kept = squares[:, None] / (squares[:, None] + np.asarray(self.alphas))
-        residuals = target[:, None] - left @ (kept * along[:, None])
-        leverage = np.square(left) @ kept + (weights / total)[:, None]
-        left_out = residuals / np.maximum(1 - leverage, 1e-10)
-        errors = SQUARED_ERROR.by_row(left_out[..., None]).mean(axis=0)
-        self.alpha_ = float(self.alphas[int(errors.argmin())])
-        shrunk = singular / (squares + self.alpha_) * along
-        self.coef_ = right.T @ shrunk / spread
-        self.intercept_ = middle - float(centre @ self.coef_)
+        root_weights = np.sqrt(weights)
+        left_vectors, singular_values, right_vectors = np.linalg.svd(
+            centred / spread * root_weights[:, None], full_matrices=False
+        )
+        weighted_y = (y - y_mean) * root_weights
+        eigenvalues, projections = np.square(singular_values), left_vectors.T @ weighted_y
+        shrinkage = eigenvalues[:, None] / (eigenvalues[:, None] + np.asarray(self.alphas))
+        residuals = weighted_y[:, None] - left_vectors @ (shrinkage * projections[:, None])
+        leverage = np.square(left_vectors) @ shrinkage + (weights / total_weight)[:, None]
+        left_out_residuals = residuals / np.maximum(1 - leverage, 1e-10)
+        mean_losses = SQUARED_ERROR.by_row(left_out_residuals[..., None]).mean(axis=0)
+        self.alpha_ = float(self.alphas[int(mean_losses.argmin())])
+        shrunken = singular_values / (eigenvalues + self.alpha_) * projections
+        self.coef_ = right_vectors.T @ shrunken / spread
+        self.intercept_ = y_mean - float(x_means @ self.coef_)
         return self

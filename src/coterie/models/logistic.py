@@ -19,8 +19,8 @@ from coterie._arrays import Array
 
 # Newton's steps at most, and the change of a coefficient in units of its predictor at which they end.
 STEPS, TOLERANCE = 30, 1e-7
-# Weights below this would make a step that no longer fits the curve.
-FLATTEST = 1e-10
+# A smaller curvature p (1 - p) of the loss would make a Newton step that is far too long.
+MIN_CURVATURE = 1e-10
 # What is nearly sure would make a working response that is nearly infinite.
 LEAST_SPREAD = 0.01
 
@@ -32,17 +32,21 @@ def deviance(target: Array, log_odds: Array) -> Array:
 
 
 def _penalised(Z: Array, target: Array, weights: Array, alphas: Array) -> tuple[Array, Array]:
-    """Return coefficients (A, r) with the intercept last, for A penalties, and the mean loss left out.
+    """Fit a logistic ridge regression for each of A penalties; return coefficients (A, r) and losses (A,).
 
-    ``Z`` (n, r) has a column of ones behind the predictors, which is not penalised.
+    ``Z`` (n, r) has a column of ones behind the predictors, whose coefficient, the intercept, is not
+    penalised. ``target`` (n,) is nought or one, and rows are weighted by ``weights`` (n,).
+
+    A loss is the weighted log loss of rows left out in turn, by a closed form at the solution. With one
+    penalty there is nothing to choose, and it is zero.
     """
-    n_penalties, size = len(alphas), Z.shape[1]
-    ridge = np.tile(alphas[:, None], (1, size))
+    n_penalties, n_coefficients = len(alphas), Z.shape[1]
+    ridge = np.tile(alphas[:, None], (1, n_coefficients))
     # A trace of a penalty keeps the system regular.
     ridge[:, -1] = 1e-6
-    share = float(weights @ target / weights.sum())
-    coefficients = np.zeros((n_penalties, size))
-    coefficients[:, -1] = np.log(share / (1 - share))
+    class_share = float(weights @ target / weights.sum())
+    coefficients = np.zeros((n_penalties, n_coefficients))
+    coefficients[:, -1] = np.log(class_share / (1 - class_share))
 
     def objective(tried: Array) -> Array:
         """Return the penalised log losses of coefficients, one for each penalty."""
@@ -54,33 +58,38 @@ def _penalised(Z: Array, target: Array, weights: Array, alphas: Array) -> tuple[
     losses = objective(coefficients)
     for _ in range(STEPS):
         probabilities = expit(coefficients @ Z.T)
-        curvature = np.maximum(probabilities * (1 - probabilities), FLATTEST) * weights
-        slope = ((probabilities - target) * weights) @ Z + ridge * coefficients
+        curvature = np.maximum(probabilities * (1 - probabilities), MIN_CURVATURE) * weights
+        gradient = ((probabilities - target) * weights) @ Z + ridge * coefficients
         hessian = (Z.T * curvature[:, None]) @ Z
-        hessian[:, np.arange(size), np.arange(size)] += ridge
-        step = np.linalg.solve(hessian, slope[..., None])[..., 0]
-        pace = np.ones((n_penalties, 1))
+        hessian[:, np.arange(n_coefficients), np.arange(n_coefficients)] += ridge
+        step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
+        step_lengths = np.ones((n_penalties, 1))
         for _ in range(STEPS):
-            tried = objective(coefficients - pace * step)
-            too_far = tried > losses + 1e-9 * np.abs(losses)
+            new_losses = objective(coefficients - step_lengths * step)
+            too_far = new_losses > losses + 1e-9 * np.abs(losses)
             if not too_far.any():
                 break
-            pace[too_far] /= 2
-        coefficients, losses = coefficients - pace * step, objective(coefficients - pace * step)
+            step_lengths[too_far] /= 2
+        coefficients, losses = (
+            coefficients - step_lengths * step,
+            objective(coefficients - step_lengths * step),
+        )
         if np.abs(step).max() < TOLERANCE:
             break
     if n_penalties == 1:
         return coefficients, np.zeros(1)
     log_odds = coefficients @ Z.T
     probabilities = expit(log_odds)
-    curvature = np.maximum(probabilities * (1 - probabilities), FLATTEST) * weights
+    curvature = np.maximum(probabilities * (1 - probabilities), MIN_CURVATURE) * weights
     hessian = (Z.T * curvature[:, None]) @ Z
-    hessian[:, np.arange(size), np.arange(size)] += ridge
+    hessian[:, np.arange(n_coefficients), np.arange(n_coefficients)] += ridge
     leverage = np.einsum(
         "nr,arn->an", Z, np.linalg.solve(hessian, np.broadcast_to(Z.T, (n_penalties, *Z.T.shape)))
     )
-    moved = weights * leverage * (probabilities - target) / np.maximum(1 - curvature * leverage, 1e-3)
-    return coefficients, deviance(target, log_odds + moved) @ weights
+    left_out_changes = (
+        weights * leverage * (probabilities - target) / np.maximum(1 - curvature * leverage, 1e-3)
+    )
+    return coefficients, deviance(target, log_odds + left_out_changes) @ weights
 
 
 class QuickLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -96,7 +105,12 @@ class QuickLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.alphas = alphas
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> QuickLogistic:
-        """Fit the coefficients to X of shape (n, p) and classes y, weighted by ``sample_weight``."""
+        """Fit the coefficients to X (n, p) and classes y (n,), rows weighted by ``sample_weight`` (n,).
+
+        Standardised predictors are rotated to their principal directions, where there are at most as
+        many as rows. Each class chooses its own penalty; two classes have one line, that of the
+        second.
+        """
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -104,22 +118,23 @@ class QuickLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"QuickLogistic needs two classes. Got one class: {self.classes_[0]!r}.")
-        centre = weights @ X / weights.sum()
-        Z = X - centre
-        spread = np.sqrt(weights @ np.square(Z) / weights.sum())
-        spread[spread <= 10 * np.finfo(float).eps * np.abs(centre)] = np.inf
+        x_means = weights @ X / weights.sum()
+        centred = X - x_means
+        spread = np.sqrt(weights @ np.square(centred) / weights.sum())
+        # A spread that is rounding error: the column is constant, and gets no slope.
+        spread[spread <= 10 * np.finfo(float).eps * np.abs(x_means)] = np.inf
         spread[spread == 0] = np.inf
-        left, singular, right = np.linalg.svd(Z / spread, full_matrices=False)
-        rows = np.column_stack([left * singular, np.ones(len(X))])
+        left_vectors, singular_values, right_vectors = np.linalg.svd(centred / spread, full_matrices=False)
+        principal_rows = np.column_stack([left_vectors * singular_values, np.ones(len(X))])
         alphas = np.asarray(self.alphas, dtype=float)
-        several = len(self.classes_) > 2
-        lines = []
-        for code in range(len(self.classes_)) if several else (1,):
-            result, losses = _penalised(rows, (codes == code).astype(float), weights, alphas)
-            lines.append(result[losses.argmin()])
-        rotated = np.array(lines)
-        self.coef_ = rotated[:, :-1] @ right / spread
-        self.intercept_ = rotated[:, -1] - self.coef_ @ centre
+        has_more_than_two = len(self.classes_) > 2
+        class_lines = []
+        for code in range(len(self.classes_)) if has_more_than_two else (1,):
+            coefficients, losses = _penalised(principal_rows, (codes == code).astype(float), weights, alphas)
+            class_lines.append(coefficients[losses.argmin()])
+        rotated_lines = np.array(class_lines)
+        self.coef_ = rotated_lines[:, :-1] @ right_vectors / spread
+        self.intercept_ = rotated_lines[:, -1] - self.coef_ @ x_means
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -136,11 +151,11 @@ class QuickLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.column_stack([1 - probabilities, probabilities])
         # All lines may be sure that it is not their class.
         probabilities = np.maximum(probabilities, np.finfo(float).tiny)
-        shares: Array = probabilities / probabilities.sum(axis=1, keepdims=True)
-        return shares
+        normalised: Array = probabilities / probabilities.sum(axis=1, keepdims=True)
+        return normalised
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row."""
-        best = self.predict_proba(X).argmax(axis=1)
-        predicted: Array = self.classes_[best]
+        class_positions = self.predict_proba(X).argmax(axis=1)
+        predicted: Array = self.classes_[class_positions]
         return predicted

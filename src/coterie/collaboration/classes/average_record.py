@@ -15,15 +15,18 @@ from coterie.rows.learners import Learners
 
 
 def mixed_chances(X: Array, averages: Array, shares: Array, own: OwnLines) -> Array:
-    """Return the probabilities (n, C) of one mixture.
+    """Return the probabilities (n, C) of one learner's mixture for rows X (n, p).
 
-    ``averages`` (n, E + 1, C) are those of the own model and of E averages; ``shares`` (2 E + 1,) weigh the
-    own model, the averages with an offset and those with offset and slopes, whose lines are ``own``.
+    ``averages`` (n, E + 1, C) are probabilities by the own model and by E averages of models. ``shares``
+    (2 E + 1,) weigh the own model, the averages with an offset, and those with offset and slopes. ``own``
+    has the lines that are added to the log-odds of the averages.
     """
-    base = log_odds_of(averages[:, 1:])
-    moved = chances_of(own.added(X, np.concatenate([base, base], axis=1)))
-    mixture: Array = shares[0] * averages[:, 0] + np.einsum("k,nkc->nc", shares[1:], moved)
-    return mixture
+    log_odds = log_odds_of(averages[:, 1:])
+    moved_probabilities = chances_of(own.added(X, np.concatenate([log_odds, log_odds], axis=1)))
+    mixed_probabilities: Array = shares[0] * averages[:, 0] + np.einsum(
+        "k,nkc->nc", shares[1:], moved_probabilities
+    )
+    return mixed_probabilities
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class ClassAverages(NestedForm):
     bounds : ndarray of shape (L, 2)
         What the probabilities of each model are kept within.
     plain_residuals, all_residuals : tuple of ndarray
-        Honest residual of each row under what its coterie shares, and under what all learners share.
+        Out-of-fold residuals of rows under what their coterie shares, and under what all learners share.
     all_row : int
         The row of ``weights`` that predicts with what all learners share; so predicts an unseen learner.
     share_names : tuple of str
@@ -76,11 +79,17 @@ class ClassAverages(NestedForm):
 
     @staticmethod
     def totals(parts: Array, part_shares: Array) -> Array:
-        """Return what models weigh in all, of shape (M, L)."""
+        """Return each model's total weight in the mixture of each of M rows, of shape (M, L).
+
+        ``parts`` (M, E + 1, L) are weights of models in the own model and in E averages,
+        ``part_shares`` (M, 2 E + 1) the shares of these, with an offset and with slopes.
+        """
         n_shared = parts.shape[1] - 1
-        both = part_shares[:, 1:].reshape(len(parts), 2, n_shared).sum(axis=1)
-        total: Array = np.einsum("we,wem->wm", np.column_stack([part_shares[:, 0], both]), parts)
-        return total
+        shares_of_averages = part_shares[:, 1:].reshape(len(parts), 2, n_shared).sum(axis=1)
+        model_weights: Array = np.einsum(
+            "we,wem->wm", np.column_stack([part_shares[:, 0], shares_of_averages]), parts
+        )
+        return model_weights
 
     @property
     def of_averages(self) -> bool:
@@ -88,44 +97,63 @@ class ClassAverages(NestedForm):
         return True
 
     def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[ClassAverages, Array]:
-        """Add newcomers, who predict with their cluster and a line of their own; return their rows, too."""
+        """Add newcomers, on whose rows no model was fitted; return the record and their rows of ``weights``.
+
+        ``labels`` gives the cluster that each newcomer joins. Its prediction is moved in log-odds by
+        a shrunken offset and slopes of the newcomer's own.
+        """
         assert self.plausible is not None
-        joined, weight_rows = self.newcomer_weight_rows[labels], len(self.weights) + np.arange(len(newcomers))
-        lines, limits = self.lines[joined].copy(), self.limits[joined].copy()
-        shared = self.predict_columns(newcomers.X, joined[newcomers.owner])
-        for index in range(len(newcomers)):
-            span = newcomers.span(index)
+        coterie_rows, weight_rows = (
+            self.newcomer_weight_rows[labels],
+            len(self.weights) + np.arange(len(newcomers)),
+        )
+        lines, limits = self.lines[coterie_rows].copy(), self.limits[coterie_rows].copy()
+        coterie_predictions = self.predict_columns(newcomers.X, coterie_rows[newcomers.owner])
+        for newcomer in range(len(newcomers)):
+            span = newcomers.span(newcomer)
             weights = None if newcomers.weights is None else newcomers.weights[span]
-            rows = OwnClassRows.of(newcomers.X[span], newcomers.y[span], weights, self.units)
-            own = rows.lines(log_odds_of(shared[span])[:, None], self.ratios[None])
-            lines[index, 0, :, : own.lines.shape[-1] - 1] = own.lines[0, :, :-1]
-            lines[index, 0, :, -1], limits[index, 0] = own.lines[0, :, -1], own.limits[0]
-        bounds = np.array([self.loss.own_bounds(n) for n in newcomers.sizes.tolist()])
+            newcomer_rows = OwnClassRows.of(newcomers.X[span], newcomers.y[span], weights, self.units)
+            own_lines = newcomer_rows.lines(
+                log_odds_of(coterie_predictions[span])[:, None], self.ratios[None]
+            )
+            lines[newcomer, 0, :, : own_lines.lines.shape[-1] - 1] = own_lines.lines[0, :, :-1]
+            lines[newcomer, 0, :, -1], limits[newcomer, 0] = own_lines.lines[0, :, -1], own_lines.limits[0]
+        bounds = np.array([self.loss.own_bounds(n_rows) for n_rows in newcomers.sizes.tolist()])
         added = replace(
             self,
             plausible=np.vstack([self.plausible, bounds]),
-            weights=np.vstack([self.weights, self.weights[joined]]),
-            parts=np.concatenate([self.parts, self.parts[joined]]),
-            part_shares=np.vstack([self.part_shares, self.part_shares[joined]]),
+            weights=np.vstack([self.weights, self.weights[coterie_rows]]),
+            parts=np.concatenate([self.parts, self.parts[coterie_rows]]),
+            part_shares=np.vstack([self.part_shares, self.part_shares[coterie_rows]]),
             lines=np.concatenate([self.lines, lines]),
             limits=np.concatenate([self.limits, limits]),
         )
         return added, weight_rows
 
     def predict_columns(self, X: Array, weight_rows: Array) -> Array:
-        """Predict the columns of the response, of shape (N, C), each row with its learner's weights."""
+        """Predict the columns of the response, (N, C), for rows X (N, p).
+
+        ``weight_rows`` (N,) says which row of ``weights`` predicts each row: that of its learner or
+        coterie.
+        """
         n_parts, n_columns = self.parts.shape[1], self.loss.n_columns
         averages = np.zeros((len(X), n_parts, n_columns))
-        used, indices = np.unique(weight_rows, return_inverse=True)
+        distinct_rows, index_of_row = np.unique(weight_rows, return_inverse=True)
         # Each model predicts once, for the rows of all who take something from it.
-        for position in np.flatnonzero(self.parts[used].any(axis=(0, 1))).tolist():
-            share = self.parts[used, :, position][indices]
-            selected = np.flatnonzero(share.any(axis=1))
-            part = guarded_columns(self.models[position], X[selected], self.bounds[position], self.loss)
-            averages[selected] += share[selected, :, None] * part[:, None]
+        for model_position in np.flatnonzero(self.parts[distinct_rows].any(axis=(0, 1))).tolist():
+            weights_in_parts = self.parts[distinct_rows, :, model_position][index_of_row]
+            used_positions = np.flatnonzero(weights_in_parts.any(axis=1))
+            model_probabilities = guarded_columns(
+                self.models[model_position], X[used_positions], self.bounds[model_position], self.loss
+            )
+            averages[used_positions] += (
+                weights_in_parts[used_positions, :, None] * model_probabilities[:, None]
+            )
         prediction = np.empty((len(X), n_columns))
-        for index, row in enumerate(used.tolist()):
-            selected = np.flatnonzero(indices == index)
-            own = OwnLines(self.lines[row], self.limits[row])
-            prediction[selected] = mixed_chances(X[selected], averages[selected], self.part_shares[row], own)
+        for index, row in enumerate(distinct_rows.tolist()):
+            used_positions = np.flatnonzero(index_of_row == index)
+            own_lines = OwnLines(self.lines[row], self.limits[row])
+            prediction[used_positions] = mixed_chances(
+                X[used_positions], averages[used_positions], self.part_shares[row], own_lines
+            )
         return self._clipped_to_plausible(prediction, weight_rows)

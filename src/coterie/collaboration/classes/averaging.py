@@ -33,47 +33,56 @@ from coterie.rows.learners import Learners
 
 @dataclass(frozen=True)
 class _ClassPredictJob:
+    """One fitted classifier and the rows X (N, p) that it predicts."""
+
     model: Any
     X: Array
     loss: Loss
 
 
 def _predict(job: _ClassPredictJob) -> Array:
+    """Return the probabilities (N, C) of a job's classifier; NaN where it fails."""
     return np.asarray(predict_rows(job.model, job.X, job.loss))
 
 
 def own_bounds_of(loss: Loss, sizes: Array) -> Array:
-    """Return what classifiers of so many rows (L,) are kept within, (L, 2): no surer than rows allow."""
-    return np.array([loss.own_bounds(int(n)) for n in sizes])
+    """Return the lowest and highest probability, (L, 2), allowed to classifiers of ``sizes`` (L,) rows."""
+    return np.array([loss.own_bounds(int(n_rows)) for n_rows in sizes])
 
 
 def agree_on_class_weights(grams: Array, counts: Array) -> LearntWeights:
-    """Learn weights from Gram matrices (L, F, K, K): probabilities have the same unit everywhere."""
+    """Learn weights of predictors from their Gram matrices by learner and fold, (L, F, K, K).
+
+    Unlike responses in numbers, probabilities have the same unit for all learners, so nothing is divided.
+    """
     return agree_on_weights(grams, counts, np.ones(len(grams)))
 
 
 def mixed_parts(
     dictionary: AverageDictionary, clusters_of: Array, weights: Array, model_weights: Array, losses: Array
 ) -> tuple[Array, Array]:
-    """Return the models (L, E + 1, M) behind each learner's predictors, and the shares (L, E + 1) shown.
+    """Return the weights of models in each learner's predictors, (L, E + 1, M), and their shares, (L, E + 1).
 
-    The first predictor is its own model, the others are the averages of labellings. Arguments are as for
-    `nested.weighing.mixed_models`.
+    The first predictor is the learner's own model, the others are averages of models. Arguments are as
+    for `nested.weighing.mixed_models`; parts are kept apart, as averages are moved in log-odds before
+    they are mixed.
     """
-    n_shared, n = len(dictionary.labellings), len(weights)
-    parts = np.zeros((n, n_shared + 1, len(model_weights)))
-    shares = np.column_stack([weights[:, 0], weights[:, 1:].reshape(n, 2, n_shared).sum(axis=1)])
-    parts[np.arange(n), 0, np.arange(n)] = 1.0
-    for index in range(n):
+    n_averages, n_learners = len(dictionary.labellings), len(weights)
+    parts = np.zeros((n_learners, n_averages + 1, len(model_weights)))
+    shares = np.column_stack([weights[:, 0], weights[:, 1:].reshape(n_learners, 2, n_averages).sum(axis=1)])
+    parts[np.arange(n_learners), 0, np.arange(n_learners)] = 1.0
+    for learner in range(n_learners):
         for column, (labels, cluster) in enumerate(
-            zip(dictionary.labellings, clusters_of[:, index], strict=True), 1
+            zip(dictionary.labellings, clusters_of[:, learner], strict=True), 1
         ):
-            positions, subset = average_of(labels == cluster, model_weights, losses[:, index], index)
-            parts[index, column, positions] = subset
-            if positions.tolist() == [index]:
+            positions, weights_in_average = average_of(
+                labels == cluster, model_weights, losses[:, learner], learner
+            )
+            parts[learner, column, positions] = weights_in_average
+            if positions.tolist() == [learner]:
                 # Nobody else is of use there: the average is the learner's own model.
-                shares[index, 0] += shares[index, column]
-                shares[index, column] = 0.0
+                shares[learner, 0] += shares[learner, column]
+                shares[learner, column] = 0.0
     return parts, shares
 
 
@@ -96,10 +105,17 @@ class _ClassAverageMixtures:
 def _site_rows(
     learners: Learners, own: OwnByFold, losses: AverageLosses, weights: Array, recipe: Recipe
 ) -> list[ClassSiteRows]:
-    """Return each learner's rows as a site's, with everybody's predictions on them."""
-    by_row, loss = RowLosses(losses), learners.loss
+    """Return each learner's rows, prepared to answer as a site that keeps its rows would.
+
+    ``weights`` (L,) are what models weigh in averages; ``own`` has out-of-fold probabilities of the same
+    rows.
+    """
+    row_losses, loss = RowLosses(losses), learners.loss
     jobs = [_ClassPredictJob(model, learners.X, loss) for model in losses.selection.models]
-    table, bounds = np.array(recipe.engine.map(_predict, jobs)), own_bounds_of(loss, learners.sizes)
+    predictions_of_models, bounds = (
+        np.array(recipe.engine.map(_predict, jobs)),
+        own_bounds_of(loss, learners.sizes),
+    )
     return [
         ClassSiteRows(
             X=learners.X[span],
@@ -107,15 +123,15 @@ def _site_rows(
             folds=own.folds.held_out[span],
             n_folds=len(own.folds),
             own_predictions=own.predictions[span],
-            table=table[:, span],
+            table=predictions_of_models[:, span],
             bounds=bounds,
             model_weights=weights,
-            place=j,
-            losses=partial(by_row.of, span=span),
+            place=position,
+            losses=partial(row_losses.of, span=span),
             loss=loss,
             weights=None if learners.weights is None else learners.weights[span],
         )
-        for j, span in enumerate(map(learners.span, range(len(learners))))
+        for position, span in enumerate(map(learners.span, range(len(learners))))
     ]
 
 
@@ -127,35 +143,43 @@ def _mix(
     own: OwnByFold,
     recipe: Recipe,
 ) -> _ClassAverageMixtures:
-    """Mix own models and averages of models, for learners whose losses are finite."""
-    weights = model_weights(learners.sizes, selection.noise, exchange)
+    """Learn how each learner mixes its own classifier with averages of classifiers, at several resolutions.
+
+    ``labels`` (L,) are the chosen clusters. Learners answer with Gram matrices of out-of-fold residuals,
+    never with rows. All losses in ``exchange`` are finite.
+    """
+    weights_of_models = model_weights(learners.sizes, selection.noise, exchange)
     losses = AverageLosses.of_all(learners, selection, exchange, recipe.engine)
     counts = resolution_counts(len(learners), int(labels.max()) + 1)
-    result = average_labels(exchange, losses, learners.sizes, recipe.seed, recipe.rounds)
-    result |= {int(labels.max()) + 1: labels}
-    labellings = (*(result[count] for count in counts), np.zeros_like(labels))
-    sites = _site_rows(learners, own, losses, weights, recipe)
+    labels_by_count = average_labels(exchange, losses, learners.sizes, recipe.seed, recipe.rounds)
+    labels_by_count |= {int(labels.max()) + 1: labels}
+    labellings = (*(labels_by_count[count] for count in counts), np.zeros_like(labels))
+    sites = _site_rows(learners, own, losses, weights_of_models, recipe)
     units = slope_units(np.array([site.X.std(axis=0) for site in sites]))
     ratios = agree_on_ratios(np.array([site.likelihoods(labellings, units) for site in sites]))
     dictionary = AverageDictionary(labellings, units, ratios)
-    grams, rows = zip(*(site.grams(dictionary) for site in sites), strict=True)
-    agreed = agree_on_class_weights(np.array(grams), np.array(rows))
-    clusters_of = np.array([best_clusters(losses, each) for each in labellings])
+    grams, row_counts = zip(*(site.grams(dictionary) for site in sites), strict=True)
+    learnt = agree_on_class_weights(np.array(grams), np.array(row_counts))
+    clusters_of = np.array([best_clusters(losses, labelling) for labelling in labellings])
     all_learners = slice(0, len(learners))
-    tile = exchange.source.tile(all_learners, all_learners)
-    parts, shares = mixed_parts(dictionary, clusters_of, agreed.personal, weights, tile)
+    losses_on_learners = exchange.source.tile(all_learners, all_learners)
+    parts, shares = mixed_parts(
+        dictionary, clusters_of, learnt.personal, weights_of_models, losses_on_learners
+    )
     own_lines = [site.own_lines(dictionary) for site in sites]
     return _ClassAverageMixtures(
-        counts,
-        dictionary,
-        parts,
-        agreed.personal,
-        np.array([each.lines for each in own_lines]),
-        np.array([each.limits for each in own_lines]),
-        shares,
-        agreed.shrinkage,
-        [site.residuals(dictionary, agreed.held_out[:, j]) for j, site in enumerate(sites)],
-        [np.stack([site.average(each) for each in labellings], axis=1) for site in sites],
+        counts=counts,
+        dictionary=dictionary,
+        parts=parts,
+        part_shares=learnt.personal,
+        lines=np.array([site_lines.lines for site_lines in own_lines]),
+        limits=np.array([site_lines.limits for site_lines in own_lines]),
+        shares=shares,
+        shrinkage=learnt.shrinkage,
+        residuals=[
+            site.residuals(dictionary, learnt.held_out[:, position]) for position, site in enumerate(sites)
+        ],
+        averages=[np.stack([site.average(labelling) for labelling in labellings], axis=1) for site in sites],
     )
 
 
@@ -167,39 +191,72 @@ def nest_class_averages(
     own: OwnByFold,
     recipe: Recipe,
 ) -> ClassAverages:
-    """Mix own models and averages of models; whose losses are not finite predicts alone."""
-    n, n_clusters, loss = len(learners), int(labels.max()) + 1, learners.loss
+    """Return how each learner mixes its own classifier with averages, and how newcomers predict.
+
+    ``labels`` (L,) are the chosen clusters; no rows are pooled. A learner with losses that are not finite
+    predicts alone.
+    """
+    n_learners, n_clusters, loss = len(learners), int(labels.max()) + 1, learners.loss
     finite = np.flatnonzero(~exchange.isolated)
-    inside, chosen, known = learners.take(finite), selection.take(finite), exchange.take(finite)
+    finite_learners, finite_selection, finite_exchange = (
+        learners.take(finite),
+        selection.take(finite),
+        exchange.take(finite),
+    )
     finite_labels = tidy_labels(labels[finite])
-    mixed = _mix(inside, chosen, known, finite_labels, own_of_finite(own, learners, finite), recipe)
-    n_finite_clusters, n_shared = int(finite_labels.max()) + 1, len(mixed.dictionary.labellings)
+    mixtures = _mix(
+        finite_learners,
+        finite_selection,
+        finite_exchange,
+        finite_labels,
+        own_of_finite(own, learners, finite),
+        recipe,
+    )
+    n_finite_clusters, n_averages = int(finite_labels.max()) + 1, len(mixtures.dictionary.labellings)
     # Where everybody stands alone, a cluster shares nothing.
-    joined = None if n_finite_clusters == len(finite) else (*mixed.counts, 1).index(n_finite_clusters)
-    n_rows = n + n_clusters + 1
-    parts, part_shares = np.zeros((n_rows, n_shared + 1, n)), np.zeros((n_rows, 2 * n_shared + 1))
-    lines = np.zeros((n_rows, *mixed.lines.shape[1:]))
-    limits, shares = np.zeros((n_rows, *mixed.limits.shape[1:])), np.zeros((n, n_shared + 1))
-    parts[np.arange(n), 0, np.arange(n)], part_shares[:n, 0], shares[:, 0] = 1.0, 1.0, 1.0
-    parts[np.ix_(finite, np.arange(n_shared + 1), finite)] = mixed.parts
-    part_shares[finite], lines[finite], limits[finite] = mixed.part_shares, mixed.lines, mixed.limits
-    shares[finite] = mixed.shares
-    spans = [learners.span(j) for j in range(n)]
+    cluster_column = (
+        None if n_finite_clusters == len(finite) else (*mixtures.counts, 1).index(n_finite_clusters)
+    )
+    n_rows = n_learners + n_clusters + 1
+    parts, part_shares = (
+        np.zeros((n_rows, n_averages + 1, n_learners)),
+        np.zeros((n_rows, 2 * n_averages + 1)),
+    )
+    lines = np.zeros((n_rows, *mixtures.lines.shape[1:]))
+    limits, shares = np.zeros((n_rows, *mixtures.limits.shape[1:])), np.zeros((n_learners, n_averages + 1))
+    parts[np.arange(n_learners), 0, np.arange(n_learners)], part_shares[:n_learners, 0], shares[:, 0] = (
+        1.0,
+        1.0,
+        1.0,
+    )
+    parts[np.ix_(finite, np.arange(n_averages + 1), finite)] = mixtures.parts
+    part_shares[finite], lines[finite], limits[finite] = mixtures.part_shares, mixtures.lines, mixtures.limits
+    shares[finite] = mixtures.shares
+    spans = [learners.span(j) for j in range(n_learners)]
     residuals = [learners.y[span] - own.predictions[span] for span in spans]
-    plain, of_all = residuals.copy(), residuals.copy()
+    plain_residuals, all_residuals = residuals.copy(), residuals.copy()
     for index, j in enumerate(finite.tolist()):
-        y, averages = learners.y[spans[j]], mixed.averages[index]
-        residuals[j], of_all[j] = mixed.residuals[index], y - averages[:, -1]
-        if joined is not None:
-            plain[j] = y - averages[:, joined]
-    in_averages = np.zeros(n)
-    in_averages[finite] = model_weights(inside.sizes, chosen.noise, known)
-    for k in range(n_clusters + 1):
+        y, averages = learners.y[spans[j]], mixtures.averages[index]
+        residuals[j], all_residuals[j] = mixtures.residuals[index], y - averages[:, -1]
+        if cluster_column is not None:
+            plain_residuals[j] = y - averages[:, cluster_column]
+    weights_in_averages = np.zeros(n_learners)
+    weights_in_averages[finite] = model_weights(
+        finite_learners.sizes, finite_selection.noise, finite_exchange
+    )
+    for cluster in range(n_clusters + 1):
         # Whose model is in no average predicts by itself who joins it.
-        members = (labels == k) | (k == n_clusters)
-        in_average = members & (in_averages > 0)
-        model_shares = np.where(in_average, in_averages, 0.0) if in_average.any() else members.astype(float)
-        parts[n + k, 1], part_shares[n + k, 1] = model_shares / model_shares.sum(), 1.0
+        members = (labels == cluster) | (cluster == n_clusters)
+        is_in_average = members & (weights_in_averages > 0)
+        model_shares = (
+            np.where(is_in_average, weights_in_averages, 0.0)
+            if is_in_average.any()
+            else members.astype(float)
+        )
+        parts[n_learners + cluster, 1], part_shares[n_learners + cluster, 1] = (
+            model_shares / model_shares.sum(),
+            1.0,
+        )
     bounds = own_bounds_of(loss, selection.n_rows)
     return ClassAverages(
         learner_ids=learners.ids,
@@ -207,8 +264,8 @@ def nest_class_averages(
         models=selection.models,
         names=selection.names,
         weights=ClassAverages.totals(parts, part_shares),
-        weight_rows=np.arange(n),
-        newcomer_weight_rows=n + np.arange(n_clusters),
+        weight_rows=np.arange(n_learners),
+        newcomer_weight_rows=n_learners + np.arange(n_clusters),
         residuals=tuple(residuals),
         loss=loss,
         parts=parts,
@@ -217,12 +274,12 @@ def nest_class_averages(
         limits=limits,
         bounds=bounds,
         plausible=np.vstack([bounds, np.tile([0.0, 1.0], (n_clusters + 1, 1))]),
-        plain_residuals=tuple(plain),
-        all_residuals=tuple(of_all),
-        all_row=n + n_clusters,
-        share_names=share_names(mixed.counts),
+        plain_residuals=tuple(plain_residuals),
+        all_residuals=tuple(all_residuals),
+        all_row=n_learners + n_clusters,
+        share_names=share_names(mixtures.counts),
         shares=shares,
-        shrinkage=mixed.shrinkage,
-        ratios=np.zeros(2) if joined is None else mixed.dictionary.ratios[1, joined],
-        units=mixed.dictionary.units,
+        shrinkage=mixtures.shrinkage,
+        ratios=np.zeros(2) if cluster_column is None else mixtures.dictionary.ratios[1, cluster_column],
+        units=mixtures.dictionary.units,
     )

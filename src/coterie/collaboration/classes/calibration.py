@@ -24,49 +24,61 @@ def _logs(probabilities: Array) -> Array:
 
 
 def recalibrated(probabilities: Array, calibration: Array) -> Array:
-    """Return probabilities (N, K) of all classes after recalibration by a slope and K - 1 levels."""
-    logs = calibration[0] * _logs(probabilities)
-    logs[:, 1:] += calibration[1:]
-    changed: Array = np.exp(log_softmax(logs, axis=1))
-    return changed
+    """Return recalibrated probabilities (N, K) of K classes.
+
+    The logarithms of the probabilities are multiplied by the slope ``calibration[0]``. The level of each
+    class but the first, ``calibration[1:]``, is added, and rows are normalised.
+    """
+    log_probabilities = calibration[0] * _logs(probabilities)
+    log_probabilities[:, 1:] += calibration[1:]
+    changed_probabilities: Array = np.exp(log_softmax(log_probabilities, axis=1))
+    return changed_probabilities
 
 
 def fit_calibration(probabilities: Array, codes: Array, weights: Array) -> Array:
-    """Return the slope and the levels (K,) under which the classes of rows are most probable."""
-    logs, rows = _logs(probabilities), np.arange(len(codes))
-    hits = np.eye(probabilities.shape[1])[codes]
+    """Return the slope and the K - 1 levels (K,) that minimise the penalised log loss.
 
-    def objective(tried: Array) -> tuple[float, Array]:
+    ``probabilities`` (n, K) are of rows with the classes ``codes`` (n,) and ``weights`` (n,). The penalty
+    draws to slope one and levels zero, as `PRIOR_ROWS` rows would.
+    """
+    given_logs, rows = _logs(probabilities), np.arange(len(codes))
+    indicators = np.eye(probabilities.shape[1])[codes]
+
+    def objective(calibration: Array) -> tuple[float, Array]:
         """Return the penalised log loss of a calibration, and its gradient."""
-        scaled = tried[0] * logs
-        scaled[:, 1:] += tried[1:]
-        answered = log_softmax(scaled, axis=1)
-        off = (np.exp(answered) - hits) * weights[:, None]
-        away = tried - start
-        slope = np.r_[float(np.sum(off * logs)), off[:, 1:].sum(axis=0)] + PRIOR_ROWS * away
-        return float(-weights @ answered[rows, codes] + 0.5 * PRIOR_ROWS * away @ away), slope
+        log_scores = calibration[0] * given_logs
+        log_scores[:, 1:] += calibration[1:]
+        log_probabilities = log_softmax(log_scores, axis=1)
+        errors = (np.exp(log_probabilities) - indicators) * weights[:, None]
+        distance = calibration - start
+        gradient = (
+            np.r_[float(np.sum(errors * given_logs)), errors[:, 1:].sum(axis=0)] + PRIOR_ROWS * distance
+        )
+        return float(
+            -weights @ log_probabilities[rows, codes] + 0.5 * PRIOR_ROWS * distance @ distance
+        ), gradient
 
     start = np.r_[1.0, np.zeros(probabilities.shape[1] - 1)]
-    result: Array = minimize(objective, start, jac=True, method="L-BFGS-B").x
-    return result
+    best_calibration: Array = minimize(objective, start, jac=True, method="L-BFGS-B").x
+    return best_calibration
 
 
 def learn_calibration(
     probabilities: Array, codes: Array, weights: Array, folds: Array, n_folds: int
 ) -> tuple[Array | None, Array]:
-    """Return the calibration, None where it does not pay, and the probabilities (N, K) out of fold under it.
+    """Learn recalibration; return it, or None where it does not pay, and the probabilities (N, K) under it.
 
-    It pays where rows that have not seen it lose less log loss, by more than a standard error. Rows that no
-    fold holds out do not count.
+    The probabilities are recalibrated without the row's fold, ``folds`` (N,). It pays if they have less
+    log loss than before, by more than a standard error. Rows that no fold holds out do not count.
     """
-    changed, seen = probabilities.copy(), folds >= 0
+    recalibrated_probabilities, is_held_out = probabilities.copy(), folds >= 0
     for fold in range(n_folds):
-        validation, others = folds == fold, seen & (folds != fold)
-        if validation.any() and others.any():
-            fitted = fit_calibration(probabilities[others], codes[others], weights[others])
-            changed[validation] = recalibrated(probabilities[validation], fitted)
-    rows = np.flatnonzero(seen)
-    saved = (_logs(changed) - _logs(probabilities))[rows, codes[rows]] * weights[rows]
-    if not len(rows) or saved.mean() <= saved.std() / np.sqrt(len(rows)):
+        validation, training = folds == fold, is_held_out & (folds != fold)
+        if validation.any() and training.any():
+            calibration = fit_calibration(probabilities[training], codes[training], weights[training])
+            recalibrated_probabilities[validation] = recalibrated(probabilities[validation], calibration)
+    rows = np.flatnonzero(is_held_out)
+    savings = (_logs(recalibrated_probabilities) - _logs(probabilities))[rows, codes[rows]] * weights[rows]
+    if not len(rows) or savings.mean() <= savings.std() / np.sqrt(len(rows)):
         return None, probabilities
-    return fit_calibration(probabilities[rows], codes[rows], weights[rows]), changed
+    return fit_calibration(probabilities[rows], codes[rows], weights[rows]), recalibrated_probabilities

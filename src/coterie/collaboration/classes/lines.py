@@ -28,6 +28,7 @@ HALVINGS, LEAST_VARIANCE = 6, 1e-9
 SUREST = 12.0
 
 
+# Common lines (K, q) of the clusters, and the learners' departures from them, (L, q).
 Effects = tuple[Array, Array]
 
 
@@ -46,37 +47,45 @@ class ClassRows:
 
     @property
     def has_slopes(self) -> bool:
-        """Whether learners may have slopes of their own: moments of each are then kept."""
+        """Whether learners may have slopes of their own: the Gram matrix of each is then kept."""
         size = self.Z.shape[1]
         return size - 1 <= MOST_SLOPES and bool(self.n_learners * size * size <= MOST_NUMBERS)
 
     def only(self, selected: Array) -> ClassRows:
         """Return some of the rows, marked by ``selected`` (N,)."""
         return ClassRows(
-            self.Z[selected], self.Y[selected], self.weights[selected], self.owner[selected], self.n_learners
+            Z=self.Z[selected],
+            Y=self.Y[selected],
+            weights=self.weights[selected],
+            owner=self.owner[selected],
+            n_learners=self.n_learners,
         )
 
     def sums(self, response: Array, weights: Array, members: Array | None = None) -> Sums:
-        """Return moments of a response (N,), by learner and over all, or those of ``members`` (L,)."""
-        weighted, n = self.Z * weights[:, None], self.n_learners
+        """Return sums of squares and products of rows z and a response (N,), by learner and over all.
+
+        Rows count by ``weights`` (N,). ``members`` (L,) marks the learners whose rows count in the
+        total.
+        """
+        weighted_Z, n_learners = self.Z * weights[:, None], self.n_learners
         size = self.Z.shape[1]
-        inputs, products = np.zeros((n, size)), np.zeros((n, size))
-        np.add.at(inputs, self.owner, weighted)
-        np.add.at(products, self.owner, weighted * response[:, None])
+        inputs, products = np.zeros((n_learners, size)), np.zeros((n_learners, size))
+        np.add.at(inputs, self.owner, weighted_Z)
+        np.add.at(products, self.owner, weighted_Z * response[:, None])
         grams = None
         if self.has_slopes:
-            grams = np.zeros((n, size, size))
-            cuts = np.flatnonzero(np.r_[True, np.diff(self.owner) > 0, True])
-            for start, stop in pairwise(cuts.tolist()):
-                grams[self.owner[start]] = weighted[start:stop].T @ self.Z[start:stop]
-        rows = slice(None) if members is None else members[self.owner]
+            grams = np.zeros((n_learners, size, size))
+            first_rows = np.flatnonzero(np.r_[True, np.diff(self.owner) > 0, True])
+            for first_row, end_row in pairwise(first_rows.tolist()):
+                grams[self.owner[first_row]] = weighted_Z[first_row:end_row].T @ self.Z[first_row:end_row]
+        rows_of_members = slice(None) if members is None else members[self.owner]
         return Sums(
-            np.bincount(self.owner, weights, n),
-            inputs,
-            products,
-            np.bincount(self.owner, weights * response**2, n),
-            weighted[rows].T @ self.Z[rows],
-            grams,
+            counts=np.bincount(self.owner, weights, n_learners),
+            inputs=inputs,
+            products=products,
+            squares=np.bincount(self.owner, weights * response**2, n_learners),
+            total=weighted_Z[rows_of_members].T @ self.Z[rows_of_members],
+            grams=grams,
         )
 
 
@@ -101,109 +110,141 @@ def log_odds(Z: Array, lines: Array) -> Array:
 
 
 def probabilities(values: Array) -> Array:
-    """Return log-odds (N, C) of each class against the others as probabilities; one column stays one."""
+    """Return probabilities (N, C) from log-odds (N, C) of each class against the others.
+
+    Several columns are divided by their sum; a single one is the probability of the second of two
+    classes.
+    """
     chances: Array = expit(values)
     return chances if chances.shape[1] == 1 else chances / chances.sum(axis=1, keepdims=True)
 
 
 def working(y: Array, values: Array, weights: Array) -> tuple[Array, Array]:
-    """Return working responses (N,) of a class at some log-odds, and what each of them weighs."""
+    """Return working responses (N,) of one class, and their weights (N,), at log-odds ``values`` (N,).
+
+    A step of Newton's method on the logistic loss is the weighted least squares fit to them; ``y`` (N,)
+    is nought or one. Curvature is bounded below, so that rows that are nearly sure have finite responses.
+    """
     probabilities = expit(values)
     curvature = np.maximum(probabilities * (1 - probabilities), LEAST_SPREAD)
     return values + (y - probabilities) / curvature, weights * curvature
 
 
 def _parts(sums: Sums, rows: ClassRows, curvature: Array, labels: Array) -> list[tuple[Array, Sums]]:
-    """Return the moments of each cluster, with the positions of its members."""
+    """Return the members' positions, and their sums of squares and products, for each cluster.
+
+    ``sums`` are of all learners, ``curvature`` (N,) the weights of their rows and ``labels`` (L,) the
+    clusters.
+    """
     if not labels.any():
         return [(np.arange(len(labels)), sums)]
-    result = []
-    for k in range(int(labels.max()) + 1):
-        members = labels == k
+    sums_of_clusters = []
+    for cluster in range(int(labels.max()) + 1):
+        members = labels == cluster
         total = None
         if sums.grams is None:
-            selected = members[rows.owner]
-            total = (rows.Z[selected] * curvature[selected, None]).T @ rows.Z[selected]
-        result.append((np.flatnonzero(members), sums.take(members, total)))
-    return result
+            member_rows = members[rows.owner]
+            total = (rows.Z[member_rows] * curvature[member_rows, None]).T @ rows.Z[member_rows]
+        sums_of_clusters.append((np.flatnonzero(members), sums.take(members, total)))
+    return sums_of_clusters
 
 
 def _no_worse(
     rows: ClassRows, y: Array, labels: Array, ratios: Ratios, here: Effects, there: Effects
 ) -> tuple[Array, Array, Array]:
-    """Return lines (K, q), departures (L, q) and log-odds (N,) between two solutions.
+    """Return lines (K, q), departures (L, q) and log-odds (N,) after a step that does not raise the loss.
 
-    A Newton step goes too far where classes are rare: it is halved until rows and penalties lose no more than
-    before.
+    A full Newton step from ``here`` to ``there`` goes too far where a class is rare. It is halved until
+    the penalised log loss is no larger than before; if it never is, the start is returned.
     """
-    variance = np.full(rows.Z.shape[1], max(ratios.slope, LEAST_VARIANCE))
-    variance[-1] = max(ratios.offset, LEAST_VARIANCE)
+    prior_variance = np.full(rows.Z.shape[1], max(ratios.slope, LEAST_VARIANCE))
+    prior_variance[-1] = max(ratios.offset, LEAST_VARIANCE)
 
-    def tried(share: float) -> tuple[float, tuple[Array, Array, Array]]:
+    def solution_at(step_share: float) -> tuple[float, tuple[Array, Array, Array]]:
         """Return the penalised loss of lines between two solutions, and those lines."""
-        common, own = (first + share * (second - first) for first, second in zip(here, there, strict=True))
-        values = np.clip(np.einsum("nq,nq->n", rows.Z, (common[labels] + own)[rows.owner]), -SUREST, SUREST)
-        losses = float(rows.weights @ (np.logaddexp(0.0, values) - y * values))
-        penalty = ratios.ridge * float(np.sum(common[:, :-1] ** 2)) + float(np.sum(own**2 / variance))
-        return losses + penalty / 2, (common, own, values)
+        common, departures = (
+            start + step_share * (end - start) for start, end in zip(here, there, strict=True)
+        )
+        values = np.clip(
+            np.einsum("nq,nq->n", rows.Z, (common[labels] + departures)[rows.owner]), -SUREST, SUREST
+        )
+        loss = float(rows.weights @ (np.logaddexp(0.0, values) - y * values))
+        penalty = ratios.ridge * float(np.sum(common[:, :-1] ** 2)) + float(
+            np.sum(departures**2 / prior_variance)
+        )
+        return loss + penalty / 2, (common, departures, values)
 
-    least, result = tried(0.0)
+    start_loss, start_solution = solution_at(0.0)
     for halving in range(HALVINGS):
-        losses, candidate = tried(0.5**halving)
-        if losses <= least:
-            return candidate
-    return result
+        loss, solution = solution_at(0.5**halving)
+        if loss <= start_loss:
+            return solution
+    return start_solution
 
 
 def fit_lines(rows: ClassRows, labels: Array, ratios: Sequence[Ratios] | None = None) -> LogisticLines:
-    """Fit a line for each cluster of ``labels`` (L,), with what is each learner's own.
+    """Fit a logistic line for each cluster of ``labels`` (L,), and each learner's shrunken departure from it.
 
-    ``ratios`` are those of each class; None: the most likely ones.
+    Each of the C columns of classes is fitted apart, by penalised Newton steps. ``ratios`` has the
+    variances of offsets and slopes and the ridge for each column; None: the most likely ones.
     """
     n_columns, size, n_clusters = rows.Y.shape[1], rows.Z.shape[1], int(labels.max()) + 1
     common, own = np.zeros((n_columns, n_clusters, size)), np.zeros((n_columns, rows.n_learners, size))
-    chosen = []
-    for c in range(n_columns):
-        y = rows.Y[:, c]
-        share = np.clip(float(np.average(y, weights=rows.weights)), 1e-5, 1 - 1e-5)
-        common[c, :, -1] = np.log(share / (1 - share))
-        best = Ratios() if ratios is None else ratios[c]
-        values = np.full(len(y), common[c, 0, -1])
+    chosen_ratios = []
+    for column in range(n_columns):
+        y = rows.Y[:, column]
+        class_share = np.clip(float(np.average(y, weights=rows.weights)), 1e-5, 1 - 1e-5)
+        common[column, :, -1] = np.log(class_share / (1 - class_share))
+        class_ratios = Ratios() if ratios is None else ratios[column]
+        log_odds_of_rows = np.full(len(y), common[column, 0, -1])
         for step in range(STEPS):
-            response, curvature = working(y, values, rows.weights)
+            response, curvature = working(y, log_odds_of_rows, rows.weights)
             sums = rows.sums(response, curvature)
-            parts = _parts(sums, rows, curvature, labels)
+            sums_of_clusters = _parts(sums, rows, curvature, labels)
             if ratios is None and step % TURN == 0:
                 # Working responses weigh as much as they vary: their noise is one.
-                best = likely_ratios([part for _, part in parts if part.counts.sum() > 0], noise=1.0)
-            here = common[c].copy(), own[c].copy()
-            there = common[c].copy(), own[c].copy()
-            for k, (members, part) in enumerate(parts):
-                if part.counts.sum() > 0:
-                    line = fit_line(part, best)
-                    there[0][k], there[1][members] = line.common, line.own
-            before = values
-            common[c], own[c], values = _no_worse(rows, y, labels, best, here, there)
-            if np.abs(values - before).max(initial=0.0) < TOLERANCE:
+                class_ratios = likely_ratios(
+                    [cluster_sums for _, cluster_sums in sums_of_clusters if cluster_sums.counts.sum() > 0],
+                    noise=1.0,
+                )
+            here = common[column].copy(), own[column].copy()
+            there = common[column].copy(), own[column].copy()
+            for cluster, (members, cluster_sums) in enumerate(sums_of_clusters):
+                if cluster_sums.counts.sum() > 0:
+                    line = fit_line(cluster_sums, class_ratios)
+                    there[0][cluster], there[1][members] = line.common, line.own
+            previous_log_odds = log_odds_of_rows
+            common[column], own[column], log_odds_of_rows = _no_worse(
+                rows, y, labels, class_ratios, here, there
+            )
+            if np.abs(log_odds_of_rows - previous_log_odds).max(initial=0.0) < TOLERANCE:
                 break
-        chosen.append(best)
-    return LogisticLines(common, own, tuple(chosen))
+        chosen_ratios.append(class_ratios)
+    return LogisticLines(common, own, tuple(chosen_ratios))
 
 
 def effects_of(rows: ClassRows, common: Array, labels: Array, ratios: Sequence[Ratios]) -> Array:
-    """Return how learners depart from given lines (C, K, q) of their clusters, of shape (C, L, q)."""
-    own = np.zeros((len(common), rows.n_learners, rows.Z.shape[1]))
-    for c, ratio in enumerate(ratios):
+    """Return each learner's shrunken departure from its cluster's line, (C, L, q), the lines held fixed.
+
+    ``common`` (C, K, q) are the lines of K clusters, ``labels`` (L,) the learners' clusters, and
+    ``ratios`` the variances of offsets and slopes for each column. It serves newcomers, and rows
+    described without a fold.
+    """
+    departures = np.zeros((len(common), rows.n_learners, rows.Z.shape[1]))
+    for column, column_ratios in enumerate(ratios):
         for _ in range(STEPS):
-            lines = (common[c, labels] + own[c])[rows.owner]
-            values = np.clip(np.einsum("nq,nq->n", rows.Z, lines), -SUREST, SUREST)
-            response, curvature = working(rows.Y[:, c], values, rows.weights)
-            shared = np.einsum("nq,nq->n", rows.Z, common[c, labels][rows.owner])
-            sums = rows.sums(response - shared, curvature)
-            moved = own_effects(sums, np.zeros(rows.Z.shape[1]), ratio)
-            here, there = (common[c], own[c]), (common[c], moved)
-            _, moved, _ = _no_worse(rows, rows.Y[:, c], labels, ratio, here, there)
-            change, own[c] = np.abs(moved - own[c]).max(initial=0.0), moved
-            if change < TOLERANCE:
+            lines = (common[column, labels] + departures[column])[rows.owner]
+            log_odds_of_rows = np.clip(np.einsum("nq,nq->n", rows.Z, lines), -SUREST, SUREST)
+            response, curvature = working(rows.Y[:, column], log_odds_of_rows, rows.weights)
+            common_log_odds = np.einsum("nq,nq->n", rows.Z, common[column, labels][rows.owner])
+            sums = rows.sums(response - common_log_odds, curvature)
+            moved_departures = own_effects(sums, np.zeros(rows.Z.shape[1]), column_ratios)
+            here, there = (common[column], departures[column]), (common[column], moved_departures)
+            _, moved_departures, _ = _no_worse(rows, rows.Y[:, column], labels, column_ratios, here, there)
+            largest_change, departures[column] = (
+                np.abs(moved_departures - departures[column]).max(initial=0.0),
+                moved_departures,
+            )
+            if largest_change < TOLERANCE:
                 break
-    return own
+    return departures

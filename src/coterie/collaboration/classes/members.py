@@ -72,32 +72,35 @@ class ClassMember:
 
 
 def possible_members(table: ClassTable, view: ClassView, trees: str) -> tuple[ClassMember, ...]:
-    """Return the members; of ``trees`` all (``"full"``), one kind (``"fast"``), or ``"none"``."""
-    n_context, several = view.context.shape[1], table.n_coteries > 1
-    nothing, indices = np.zeros(n_context, dtype=bool), np.arange(n_context)
-    coterie = indices == n_context - 1 - table.has_ids if several else nothing
-    only_id = indices == n_context - 1 if table.has_ids else nothing
-    numbers = indices < n_context - several - table.has_ids
-    members = [ClassMember(LINE, "line", "adapted", nothing)]
-    if several:
-        members.append(ClassMember(COTERIE_LINE, "line", "coterie", nothing))
+    """Return the predictors that may take part: lines, and of ``trees`` those that are asked for.
+
+    ``"full"`` has all trees, ``"fast"`` one kind and ``"none"`` none.
+    """
+    n_context, has_coteries = view.context.shape[1], table.n_coteries > 1
+    sees_nothing, columns = np.zeros(n_context, dtype=bool), np.arange(n_context)
+    sees_coterie = columns == n_context - 1 - table.has_ids if has_coteries else sees_nothing
+    sees_id = columns == n_context - 1 if table.has_ids else sees_nothing
+    sees_numbers = columns < n_context - has_coteries - table.has_ids
+    members = [ClassMember(LINE, "line", "adapted", sees_nothing)]
+    if has_coteries:
+        members.append(ClassMember(COTERIE_LINE, "line", "coterie", sees_nothing))
     if trees == "none":
         return tuple(members)
-    full_context = ClassMember(FULL_CONTEXT, "trees", "adapted", ~nothing)
-    with_id = ClassMember(WITH_ID, "trees", "adapted", only_id)
+    full_context = ClassMember(FULL_CONTEXT, "trees", "adapted", ~sees_nothing)
+    with_id = ClassMember(WITH_ID, "trees", "adapted", sees_id)
     if trees == "fast":
         return (*members, with_id if table.has_ids else full_context)
-    members.append(ClassMember(TREES_OF_ALL, "trees", "all", nothing))
-    if several:
-        members.append(ClassMember(TREES_OF_COTERIE, "trees", "coterie", coterie))
+    members.append(ClassMember(TREES_OF_ALL, "trees", "all", sees_nothing))
+    if has_coteries:
+        members.append(ClassMember(TREES_OF_COTERIE, "trees", "coterie", sees_coterie))
     if table.has_ids:
         members.append(with_id)
     members.append(full_context)
     if view.line.shape[1] <= MOST_COLUMNS:
-        members.append(ClassMember(BESIDE_LINE, "beside", "adapted", nothing))
-        if several:
-            members.append(ClassMember(BESIDE_COTERIE, "beside coterie", "coterie", nothing))
-    return (*members, ClassMember(RANDOM_CUTS, "cuts", "adapted", numbers, takes_line=True))
+        members.append(ClassMember(BESIDE_LINE, "beside", "adapted", sees_nothing))
+        if has_coteries:
+            members.append(ClassMember(BESIDE_COTERIE, "beside coterie", "coterie", sees_nothing))
+    return (*members, ClassMember(RANDOM_CUTS, "cuts", "adapted", sees_numbers, takes_line=True))
 
 
 @dataclass(frozen=True)
@@ -137,35 +140,53 @@ def _boosted(job: ClassFit) -> dict[str, Any]:
 
 
 def grow(job: ClassFit) -> Any:
-    """Grow the trees of a job."""
+    """Fit the trees of a job: classifiers, or trees that add to the log-odds of a line.
+
+    Boosting stops by the job's validation rows, if it has any. A single class in the rows needs no trees.
+    """
     if job.kind == "cuts":
-        leaf = max(ROWS_IN_LEAF, int(np.ceil(len(job.y) / job.rule.most_random_leaves)))
-        forest = RandomCuts(n_estimators=job.size, min_samples_leaf=leaf, random_state=job.seed)
+        rows_in_leaf = max(ROWS_IN_LEAF, int(np.ceil(len(job.y) / job.rule.most_random_leaves)))
+        forest = RandomCuts(n_estimators=job.size, min_samples_leaf=rows_in_leaf, random_state=job.seed)
         return fit_model(VotingForest(forest), job.X, job.y, job.weights)
-    validation = {}
+    validation_options = {}
     if job.validation is not None:
-        X, y, weights = job.validation
+        validation_X, validation_y, validation_weights = job.validation
         if job.kind == "trees":
             # A class that only the validation rows have cannot say when to stop.
-            known = np.isin(y, job.y)
-            X, y, weights = X[known], y[known], weights[known]
-        validation = {"X_val": X, "y_val": y, "sample_weight_val": weights}
+            has_known_class = np.isin(validation_y, job.y)
+            validation_X, validation_y, validation_weights = (
+                validation_X[has_known_class],
+                validation_y[has_known_class],
+                validation_weights[has_known_class],
+            )
+        validation_options = {
+            "X_val": validation_X,
+            "y_val": validation_y,
+            "sample_weight_val": validation_weights,
+        }
     if job.kind.startswith("beside"):
         trees = LogOddsTrees(BoostedTrees(**_boosted(job), max_bins=WEIGHTED_BINS))
-        return trees.fit(job.X, job.y, job.weights, **validation)
+        return trees.fit(job.X, job.y, job.weights, **validation_options)
     if (job.y == job.y[0]).all():
         return fit_model(BoostedClasses(), job.X, job.y)
     # Bins of weighted rows cost many times more.
-    counted = job.weights if np.ptp(job.weights) else None
-    return BoostedClasses(**_boosted(job)).fit(job.X, job.y, counted, **validation)
+    row_weights = job.weights if np.ptp(job.weights) else None
+    return BoostedClasses(**_boosted(job)).fit(job.X, job.y, row_weights, **validation_options)
 
 
 def rounds_of(model: Any) -> int:
-    """Return how many rounds lost least on the validation rows, at least one."""
-    parts = model.estimators_ if isinstance(model, LogOddsTrees) else [model]
-    curves = [-np.asarray(part.validation_score_) for part in parts if hasattr(part, "validation_score_")]
-    best = [int(curve.argmin()) for curve in curves if len(curve)]
-    return max(1, int(np.mean(best))) if best else 1
+    """Return the rounds of boosting with the smallest validation loss, at least one.
+
+    Trees that add to log-odds are a model for each column: then it is the mean over columns.
+    """
+    boosted_models = model.estimators_ if isinstance(model, LogOddsTrees) else [model]
+    loss_curves = [
+        -np.asarray(boosted.validation_score_)
+        for boosted in boosted_models
+        if hasattr(boosted, "validation_score_")
+    ]
+    best_rounds = [int(losses.argmin()) for losses in loss_curves if len(losses)]
+    return max(1, int(np.mean(best_rounds))) if best_rounds else 1
 
 
 class ClassTreeJobs:
@@ -177,61 +198,68 @@ class ClassTreeJobs:
         self._codes = loss.target(table.rows.Y)
 
     def features(self, member: ClassMember, view: ClassView, rows: Array) -> Array:
-        """Return the predictors of some rows with what the trees see."""
-        parts = [self._table.X[rows]]
+        """Return the predictors of rows, (n, p), and behind them what the member sees of context and line."""
+        feature_blocks = [self._table.X[rows]]
         if member.mask.any():
-            parts.append(view.context[rows][:, member.mask])
+            feature_blocks.append(view.context[rows][:, member.mask])
         if member.takes_line:
-            parts.append(view.line[rows])
-        return parts[0] if len(parts) == 1 else np.column_stack(parts)
+            feature_blocks.append(view.line[rows])
+        return feature_blocks[0] if len(feature_blocks) == 1 else np.column_stack(feature_blocks)
 
     def job(self, member: ClassMember, view: ClassView, size: int, rounds: int | None = None) -> ClassFit:
-        """Return the fit of a member on the rows that a view trains on.
+        """Return the fit of a member's trees on the rows that ``view`` trains on.
 
-        ``rounds`` is the number of rounds; None: boosting stops by the rows that the view holds out.
+        ``size`` is the number of leaves, or of trees with random cuts. ``rounds`` are those of
+        boosting; None: boosting stops by the rows that the view holds out.
         """
-        cuts = member.kind == "cuts"
-        most = self.rule.most_rows_cut_at_random if cuts else self.rule.most_rows
-        rows, validation = thinned(np.flatnonzero(view.training), most), np.flatnonzero(view.validation)
+        cut_at_random = member.kind == "cuts"
+        max_rows = self.rule.most_rows_cut_at_random if cut_at_random else self.rule.most_rows
+        rows, validation = thinned(np.flatnonzero(view.training), max_rows), np.flatnonzero(view.validation)
         y, weights = self._target(member, view)
-        stop = None
-        if rounds is None and not cuts:
-            stop = self.features(member, view, validation), y[validation], weights[validation]
+        validation_rows = None
+        if rounds is None and not cut_at_random:
+            validation_rows = self.features(member, view, validation), y[validation], weights[validation]
         columns = view.line.shape[1]
-        most_rounds = max(20, MOST_TREES // columns) if columns > 1 else self.rule.rounds
-        plain = np.zeros(self._table.X.shape[1], dtype=bool)
-        names = np.arange(len(member.mask)) >= self._n_numbers
-        more = np.zeros(columns if member.takes_line else 0, dtype=bool)
+        max_rounds = max(20, MOST_TREES // columns) if columns > 1 else self.rule.rounds
+        of_predictors = np.zeros(self._table.X.shape[1], dtype=bool)
+        is_category = np.arange(len(member.mask)) >= self._n_numbers
+        of_line = np.zeros(columns if member.takes_line else 0, dtype=bool)
         return ClassFit(
-            self.features(member, view, rows),
-            y[rows],
-            weights[rows],
-            member.kind,
-            np.concatenate([plain, names[member.mask], more]),
-            size,
-            integer_seed(generator_for(self._seed, member.name)),
-            min(rounds or self.rule.rounds, most_rounds),
-            self.rule,
-            stop,
+            X=self.features(member, view, rows),
+            y=y[rows],
+            weights=weights[rows],
+            kind=member.kind,
+            categories=np.concatenate([of_predictors, is_category[member.mask], of_line]),
+            size=size,
+            seed=integer_seed(generator_for(self._seed, member.name)),
+            rounds=min(rounds or self.rule.rounds, max_rounds),
+            rule=self.rule,
+            validation=validation_rows,
         )
 
     def _target(self, member: ClassMember, view: ClassView) -> tuple[Array, Array]:
-        """Return what a member's trees are fitted to, and the weights of rows."""
+        """Return what a member's trees are fitted to, and the rows' weights.
+
+        Classifiers have numbers of classes (N,). Trees beside a line have working responses (N, C)
+        less its log-odds, so that they fit what the line leaves unexplained.
+        """
         weights = self._table.rows.weights
         if not member.adds:
             return self._codes, weights
-        Y, base = self._table.rows.Y, self._base(member, view)
-        pairs = [working(Y[:, c], base[:, c], weights) for c in range(Y.shape[1])]
-        response, curvature = (np.column_stack(part) for part in zip(*pairs, strict=True))
-        return response - base, curvature
+        Y, base_log_odds = self._table.rows.Y, self._base(member, view)
+        responses_and_weights = [
+            working(Y[:, column], base_log_odds[:, column], weights) for column in range(Y.shape[1])
+        ]
+        response, curvature = (np.column_stack(part) for part in zip(*responses_and_weights, strict=True))
+        return response - base_log_odds, curvature
 
     def _base(self, member: ClassMember, view: ClassView) -> Array:
-        """Return the log-odds that a member's trees are added to."""
-        inside = member.name in (COTERIE_LINE, BESIDE_COTERIE)
-        return view.coterie_line if inside else view.line
+        """Return the log-odds (N, C) of the line that a member is, or that its trees are added to."""
+        is_of_coterie = member.name in (COTERIE_LINE, BESIDE_COTERIE)
+        return view.coterie_line if is_of_coterie else view.line
 
     def answer(self, member: ClassMember, model: Any, view: ClassView, rows: Array) -> Array:
-        """Return the probabilities (n, C) of a member at some rows."""
+        """Return a member's probabilities (n, C) for some rows; ``model`` is its trees, None for a line."""
         if member.kind == "line":
             return probabilities(self._base(member, view)[rows])
         X = self.features(member, view, rows)

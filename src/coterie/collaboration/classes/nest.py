@@ -71,10 +71,13 @@ class ClassDictionary:
 
 
 def _gram(residuals: Array, scales: Array) -> Array:
-    """Return weighted products (E, E) of residuals (E, n, C) over rows and columns."""
-    flat = residuals.reshape(len(residuals), -1)
-    weighted = (residuals * scales[:, None]).reshape(len(residuals), -1)
-    gram: Array = weighted @ flat.T
+    """Return the Gram matrix (E, E) of E predictors' residuals (E, n, C), over rows and columns.
+
+    Rows are weighed by ``scales`` (n,). The squared error of a mixture with weights w is w'Gw.
+    """
+    flat_residuals = residuals.reshape(len(residuals), -1)
+    weighted_residuals = (residuals * scales[:, None]).reshape(len(residuals), -1)
+    gram: Array = weighted_residuals @ flat_residuals.T
     return gram
 
 
@@ -88,30 +91,48 @@ def _fitted(
     seed: int,
     steps: Steps,
 ) -> ClassDictionary:
-    """Fit the dictionary; ``own_predictions`` (N, C) are own models out of fold, NaN for learners without."""
-    views = ClassViews(table)
-    folds = [views.view(fold) for fold in range(len(table.folds))]
-    members = possible_members(table, folds[0], trees)
-    rule = FAST_TREES if trees == "fast" else TREES
-    n_numbers = folds[0].directions.numbers(folds[0].lines.own).shape[1]
-    growing = ClassTreeJobs(table, loss, n_numbers, seed, rule)
-    Y, validation = table.rows.Y, [np.flatnonzero(view.validation) for view in folds]
+    """Fit the dictionary's members without each fold and on all rows.
 
-    def grown(fold: int, some: Sequence[ClassMember]) -> dict[str, Any]:
+    ``own_predictions`` (N, C) are out-of-fold probabilities of the learners' own models, NaN for learners
+    without, and ``scales`` (N,) weigh squared residuals. ``trees`` says which take part, as in
+    `possible_members`. Trees without weight on the first fold are not fitted on the others.
+    """
+    views = ClassViews(table)
+    fold_views = [views.view(fold) for fold in range(len(table.folds))]
+    members = possible_members(table, fold_views[0], trees)
+    rule = FAST_TREES if trees == "fast" else TREES
+    n_numbers = fold_views[0].directions.numbers(fold_views[0].lines.own).shape[1]
+    tree_jobs = ClassTreeJobs(table, loss, n_numbers, seed, rule)
+    Y, validation = table.rows.Y, [np.flatnonzero(view.validation) for view in fold_views]
+
+    def grown(fold: int, fold_members: Sequence[ClassMember]) -> dict[str, Any]:
         """Fit the trees of some members without a fold; return them by name."""
-        sizes = [rule.fold_trees if m.kind == "cuts" else rule.leaves[0] for m in some]
-        jobs = [growing.job(m, folds[fold], size) for m, size in zip(some, sizes, strict=True)]
+        sizes = [
+            rule.fold_trees if tree_member.kind == "cuts" else rule.leaves[0] for tree_member in fold_members
+        ]
+        jobs = [
+            tree_jobs.job(tree_member, fold_views[fold], size)
+            for tree_member, size in zip(fold_members, sizes, strict=True)
+        ]
         with quiet_fits():
-            return dict(zip((m.name for m in some), engine.map(grow, jobs), strict=True))
+            return dict(
+                zip((tree_member.name for tree_member in fold_members), engine.map(grow, jobs), strict=True)
+            )
 
     models = [grown(0, [member for member in members if member.has_model])]
     n_fits = len(models[0])
     steps.done()
-    known = validation[0][np.isfinite(own_predictions[validation[0]]).all(axis=1)]
-    if n_fits and len(known) > 1:
-        answers = [growing.answer(m, models[0].get(m.name), folds[0], known) for m in members]
+    known_rows = validation[0][np.isfinite(own_predictions[validation[0]]).all(axis=1)]
+    if n_fits and len(known_rows) > 1:
+        member_probabilities = [
+            tree_jobs.answer(tree_member, models[0].get(tree_member.name), fold_views[0], known_rows)
+            for tree_member in members
+        ]
         weights = simplex_weights(
-            _gram(Y[known] - np.array([*answers, own_predictions[known]]), scales[known])
+            _gram(
+                Y[known_rows] - np.array([*member_probabilities, own_predictions[known_rows]]),
+                scales[known_rows],
+            )
         )
         members = tuple(
             member
@@ -119,42 +140,55 @@ def _fitted(
             if weight >= LEAST_WEIGHT or not member.has_model or member.name in ALWAYS
         )
     with_models = [member for member in members if member.has_model]
-    for fold in range(1, len(folds)):
+    for fold in range(1, len(fold_views)):
         models.append(grown(fold, with_models))
         n_fits += len(with_models)
         steps.done()
-    columns = np.full((len(members), *Y.shape), np.nan)
-    plain = np.full((2, *Y.shape), np.nan)
-    for fold, (view, rows) in enumerate(zip(folds, validation, strict=True)):
+    out_of_fold = np.full((len(members), *Y.shape), np.nan)
+    shared = np.full((2, *Y.shape), np.nan)
+    for fold, (view, rows) in enumerate(zip(fold_views, validation, strict=True)):
         for index, member in enumerate(members):
-            columns[index, rows] = growing.answer(member, models[fold].get(member.name), view, rows)
-        plain[0, rows], plain[1, rows] = (
+            out_of_fold[index, rows] = tree_jobs.answer(member, models[fold].get(member.name), view, rows)
+        shared[0, rows], shared[1, rows] = (
             probabilities(view.common[rows]),
             probabilities(view.plain_coterie_line[rows]),
         )
     names = [member.name for member in members]
-    shares = np.zeros(2)
-    of_all = names.index(TREES_OF_ALL) if TREES_OF_ALL in names else -1
-    of_coterie = names.index(TREES_OF_COTERIE) if TREES_OF_COTERIE in names else of_all
-    for p, index in enumerate((of_all, of_coterie)):
+    tree_shares = np.zeros(2)
+    trees_of_all = names.index(TREES_OF_ALL) if TREES_OF_ALL in names else -1
+    trees_of_coterie = names.index(TREES_OF_COTERIE) if TREES_OF_COTERIE in names else trees_of_all
+    # Entry 0 of ``shared`` is what all learners share, entry 1 what a coterie shares.
+    for source, index in enumerate((trees_of_all, trees_of_coterie)):
         if index >= 0:
-            both = np.stack([plain[p], columns[index]])
-            seen = np.isfinite(both).all(axis=(0, 2))
-            shares[p] = simplex_weights(_gram(Y[seen] - both[:, seen], scales[seen]))[1]
-            plain[p] = (1 - shares[p]) * plain[p] + shares[p] * columns[index]
+            line_and_trees = np.stack([shared[source], out_of_fold[index]])
+            is_predicted = np.isfinite(line_and_trees).all(axis=(0, 2))
+            tree_shares[source] = simplex_weights(
+                _gram(Y[is_predicted] - line_and_trees[:, is_predicted], scales[is_predicted])
+            )[1]
+            shared[source] = (1 - tree_shares[source]) * shared[source] + tree_shares[source] * out_of_fold[
+                index
+            ]
     view = views.view(None)
-    # More rows bear more rounds.
-    more = len(Y) / np.mean([part.training.sum() for part in folds])
+    # All rows are more than a fold trains on, and the rounds of boosting grow in proportion.
+    row_ratio = len(Y) / np.mean([fold_view.training.sum() for fold_view in fold_views])
     jobs = []
     for member in with_models:
-        rounds = int(np.ceil(more * np.mean([rounds_of(fold[member.name]) for fold in models])))
+        rounds = int(np.ceil(row_ratio * np.mean([rounds_of(fold[member.name]) for fold in models])))
         jobs.append(
-            growing.job(member, view, rule.trees if member.kind == "cuts" else rule.leaves[0], rounds)
+            tree_jobs.job(member, view, rule.trees if member.kind == "cuts" else rule.leaves[0], rounds)
         )
     with quiet_fits():
-        last = iter(engine.map(grow, jobs))
-    stay = tuple(next(last) if member.has_model else None for member in members)
-    return ClassDictionary(members, stay, columns, plain, shares, view, n_fits + len(jobs))
+        last_models = iter(engine.map(grow, jobs))
+    models_of_all_rows = tuple(next(last_models) if member.has_model else None for member in members)
+    return ClassDictionary(
+        members=members,
+        models=models_of_all_rows,
+        out_of_fold=out_of_fold,
+        plain=shared,
+        tree_shares=tree_shares,
+        view=view,
+        n_fits=n_fits + len(jobs),
+    )
 
 
 @dataclass(frozen=True)
@@ -181,57 +215,85 @@ def _weigh(
     scales: Array,
     n_own: int,
 ) -> ClassStackedWeights:
-    """Learn each learner's weights of its own model and of the members, and predict out of fold with them."""
+    """Learn each learner's weights of its own model and of the members, by out-of-fold probabilities.
+
+    Rows count by ``scales`` (N,) for common weights. The first ``n_own`` learners have models of their
+    own and weights of their own, the others take the common ones. A mixture and a pool of logarithms are
+    learnt, and predict half each.
+    """
     held_out, owner, columns = table.folds.held_out, table.rows.owner, dictionary.out_of_fold
     n_folds, weights = len(table.folds), table.rows.weights
     rows, codes = np.flatnonzero(held_out >= 0), loss.target(table.rows.Y)
 
-    def chances_of(answers: Array) -> Array:
+    def chances_of(predictions: Array) -> Array:
         """Return what answers (N, C) gave to the class that came, one where nothing is known."""
         chances = np.ones(len(codes))
-        chances[rows] = loss.from_columns(answers[rows])[np.arange(len(rows)), codes[rows]]
+        chances[rows] = loss.from_columns(predictions[rows])[np.arange(len(rows)), codes[rows]]
         return chances
 
     chances = np.column_stack([chances_of(column) for column in columns])
     n_learners = table.rows.n_learners
-    common = learn_mixtures(chances, weights, scales, owner, held_out, n_folds, n_learners)
-    no_id = np.array([p for p, m in enumerate(dictionary.members) if m.name not in KNOW_THE_ID])
-    newcomers = np.zeros(len(columns))
-    newcomers[no_id] = mixture_weights(np.maximum(chances[rows][:, no_id], LEAST_CHANCE), scales[rows])
+    common_mixture = learn_mixtures(chances, weights, scales, owner, held_out, n_folds, n_learners)
+    members_without_id = np.array(
+        [p for p, member in enumerate(dictionary.members) if member.name not in KNOW_THE_ID]
+    )
+    newcomer_weights = np.zeros(len(columns))
+    newcomer_weights[members_without_id] = mixture_weights(
+        np.maximum(chances[rows][:, members_without_id], LEAST_CHANCE), scales[rows]
+    )
     fold_of = np.maximum(held_out, 0)
-    mixed = np.einsum("ne,enc->nc", common.common_without[fold_of], columns)
-    own_weights, members = np.zeros(n_learners), np.tile(common.common, (n_learners, 1))
-    selected = np.flatnonzero(owner < n_own)
-    both = np.column_stack(
+    mixed_probabilities = np.einsum("ne,enc->nc", common_mixture.common_without[fold_of], columns)
+    own_weights, member_weights = np.zeros(n_learners), np.tile(common_mixture.common, (n_learners, 1))
+    rows_of_own = np.flatnonzero(owner < n_own)
+    own_and_member_chances = np.column_stack(
         [chances_of(np.where(np.isfinite(own_predictions), own_predictions, 0.0)), chances]
-    )[selected]
-    learnt = learn_mixtures(
-        both, weights[selected], scales[selected], owner[selected], held_out[selected], n_folds, n_own
+    )[rows_of_own]
+    learnt_mixture = learn_mixtures(
+        own_and_member_chances,
+        weights[rows_of_own],
+        scales[rows_of_own],
+        owner[rows_of_own],
+        held_out[rows_of_own],
+        n_folds,
+        n_own,
     )
-    own_weights[:n_own], members[:n_own] = learnt.personal[:, 0], learnt.personal[:, 1:]
-    each = learnt.personal_without[fold_of[selected], owner[selected]]
-    mixed[selected] = np.einsum(
-        "ne,enc->nc", each, np.concatenate([own_predictions[None], columns])[:, selected]
+    own_weights[:n_own], member_weights[:n_own] = (
+        learnt_mixture.personal[:, 0],
+        learnt_mixture.personal[:, 1:],
     )
-    known = [np.isfinite(part).all(axis=1)[:, None] for part in (own_predictions, *columns)]
+    weights_of_rows = learnt_mixture.personal_without[fold_of[rows_of_own], owner[rows_of_own]]
+    mixed_probabilities[rows_of_own] = np.einsum(
+        "ne,enc->nc", weights_of_rows, np.concatenate([own_predictions[None], columns])[:, rows_of_own]
+    )
+    is_known = [np.isfinite(part).all(axis=1)[:, None] for part in (own_predictions, *columns)]
     probabilities = np.array(
         [
-            np.where(k, loss.from_columns(p), np.nan)
-            for k, p in zip(known, (own_predictions, *columns), strict=True)
+            np.where(is_row_known, loss.from_columns(p), np.nan)
+            for is_row_known, p in zip(is_known, (own_predictions, *columns), strict=True)
         ]
     )
     pool, pooled = cross_fitted_pool(probabilities, codes, weights, held_out, n_folds)
-    mixed = (mixed + loss.columns(pooled)) / 2
-    mixed[held_out < 0] = np.nan
-    return ClassStackedWeights(own_weights, members, newcomers, pool, mixed, learnt.shrinkage)
+    mixed_probabilities = (mixed_probabilities + loss.columns(pooled)) / 2
+    mixed_probabilities[held_out < 0] = np.nan
+    return ClassStackedWeights(
+        own=own_weights,
+        members=member_weights,
+        newcomers=newcomer_weights,
+        pool=pool,
+        mixed=mixed_probabilities,
+        shrinkage=learnt_mixture.shrinkage,
+    )
 
 
 def _split(weights: Array, members: Sequence[ClassMember]) -> tuple[Array, Array]:
-    """Return weights (M, E) of members as those of models, in their order, and of two lines, (M, 2)."""
-    lines = np.zeros((len(weights), 2))
+    """Split the members' weights (M, E) into those of models, in order, and those of two lines, (M, 2).
+
+    The lines are everybody's and the coterie's, which have no model to call.
+    """
+    line_weights = np.zeros((len(weights), 2))
     for index, name in enumerate((LINE, COTERIE_LINE)):
-        lines[:, index] = weights[:, [m.name == name for m in members]].sum(axis=1)
-    return weights[:, [m.has_model for m in members]], lines
+        line_weights[:, index] = weights[:, [member.name == name for member in members]].sum(axis=1)
+    return weights[:, [member.has_model for member in members]], line_weights
 
 
 def _assembled(
@@ -244,20 +306,25 @@ def _assembled(
     residuals: Array,
     calibration: Array | None,
 ) -> NestedClasses:
-    """Put together how everybody predicts: those with own models, those without, newcomers, and with all."""
+    """Put weights, lines and models together in one record that predicts.
+
+    Its rows are the learners with own models, those with few rows, one row for each coterie, by which
+    newcomers predict, and last the row of what all learners share. Models are own models, then the
+    members' trees. ``residuals`` (N, C) are out of fold.
+    """
     view, members = dictionary.view, dictionary.members
     n_own, n_all, n_coteries = len(selection.models), table.rows.n_learners, table.n_coteries
-    grown = [model for model in dictionary.models if model is not None]
+    tree_models = [model for model in dictionary.models if model is not None]
     with_models = [member for member in members if member.has_model]
-    names = [member.name for member in with_models]
-    n_rows, n_models = n_all + n_coteries + 1, n_own + len(grown)
+    tree_names = [member.name for member in with_models]
+    n_rows, n_models = n_all + n_coteries + 1, n_own + len(tree_models)
     weights, line_weights = np.zeros((n_rows, n_models)), np.zeros((n_rows, 2))
     weights[np.arange(n_own), np.arange(n_own)] = weighed.own[:n_own]
     weights[:n_all, n_own:], line_weights[:n_all] = _split(weighed.members, members)
     log_weights, log_line_weights = np.zeros_like(weights), np.zeros_like(line_weights)
-    own_log, member_logs = weighed.pool[0], weighed.pool[1:]
-    log_weights[np.arange(n_own), np.arange(n_own)] = own_log
-    log_weights[:n_all, n_own:], log_line_weights[:n_all] = _split(member_logs[None], members)
+    own_log_weight, member_log_weights = weighed.pool[0], weighed.pool[1:]
+    log_weights[np.arange(n_own), np.arange(n_own)] = own_log_weight
+    log_weights[:n_all, n_own:], log_line_weights[:n_all] = _split(member_log_weights[None], members)
     n_columns, size = table.rows.Y.shape[1], table.rows.Z.shape[1]
     lines, coterie_lines = np.zeros((n_rows, n_columns, size)), np.zeros((n_rows, n_columns, size))
     one_cluster = np.zeros(n_all, dtype=int)
@@ -266,37 +333,43 @@ def _assembled(
     lines[n_all:] = view.lines.common[:, 0]
     context = np.full((n_rows, view.context.shape[1]), np.nan)
     context[:n_all] = table.context(view.directions, view.lines.own, table.labels)
-    shared = dictionary.tree_shares
-    of_coterie = TREES_OF_COTERIE if TREES_OF_COTERIE in names else TREES_OF_ALL
-    for row, share, name in (
-        *((n_all + k, shared[1], of_coterie) for k in range(n_coteries)),
-        (n_rows - 1, shared[0], TREES_OF_ALL),
+    tree_shares = dictionary.tree_shares
+    trees_of_coterie = TREES_OF_COTERIE if TREES_OF_COTERIE in tree_names else TREES_OF_ALL
+    for row, tree_share, name in (
+        *((n_all + k, tree_shares[1], trees_of_coterie) for k in range(n_coteries)),
+        (n_rows - 1, tree_shares[0], TREES_OF_ALL),
     ):
-        inside = row < n_rows - 1 and n_coteries > 1
-        line_weights[row, int(inside)] = 1 - share
-        if name in names:
-            weights[row, n_own + names.index(name)] = share
-        if inside:
+        is_coterie = row < n_rows - 1 and n_coteries > 1
+        line_weights[row, int(is_coterie)] = 1 - tree_share
+        if name in tree_names:
+            weights[row, n_own + tree_names.index(name)] = tree_share
+        if is_coterie:
             coterie_lines[row] = view.coterie_lines.common[:, row - n_all]
             context[row, -1 - table.has_ids] = row - n_all
     mask, takes_line = np.zeros((n_models, context.shape[1]), dtype=bool), np.zeros(n_models, dtype=bool)
     for index, member in enumerate(with_models):
         mask[n_own + index], takes_line[n_own + index] = member.mask, member.takes_line
     sources = [member.source for member in members]
-    present = [source for source in SOURCES if source in sources]
+    present_sources = [source for source in SOURCES if source in sources]
     # Half of what a learner takes is by the mixture, half by the pool.
-    halves = (weighed.members[:n_own] + member_logs) / 2
-    taken = [halves[:, [s == source for s in sources]].sum(axis=1) for source in present]
+    mean_weights = (weighed.members[:n_own] + member_log_weights) / 2
+    taken_from_sources = [
+        mean_weights[:, [member_source == source for member_source in sources]].sum(axis=1)
+        for source in present_sources
+    ]
     by_learner = [
-        tuple(part[table.rows.owner == j] for j in range(n_own))
-        for part in (residuals, *(table.rows.Y - plain for plain in dictionary.plain))
+        tuple(residuals_of_all[table.rows.owner == learner] for learner in range(n_own))
+        for residuals_of_all in (
+            residuals,
+            *(table.rows.Y - shared_probabilities for shared_probabilities in dictionary.plain),
+        )
     ]
     newcomer_models, newcomer_lines = _split(weighed.newcomers[None], members)
     return NestedClasses(
         learner_ids=selection.learner_ids,
         method="auto",
-        models=(*selection.models, *grown),
-        names=(*selection.names, *names),
+        models=(*selection.models, *tree_models),
+        names=(*selection.names, *tree_names),
         weights=weights,
         weight_rows=np.arange(n_own),
         newcomer_weight_rows=n_all + np.arange(n_coteries),
@@ -316,28 +389,28 @@ def _assembled(
         plain_residuals=by_learner[2],
         all_residuals=by_learner[1],
         all_row=n_rows - 1,
-        share_names=("alone", *(SHARE_NAMES[source] for source in present)),
-        shares=np.column_stack([(weighed.own[:n_own] + own_log) / 2, *taken]),
+        share_names=("alone", *(SHARE_NAMES[source] for source in present_sources)),
+        shares=np.column_stack([(weighed.own[:n_own] + own_log_weight) / 2, *taken_from_sources]),
         shrinkage=weighed.shrinkage,
         n_fits=dictionary.n_fits,
         newcomers=ClassNewcomers(
-            view.lines.common,
-            view.coterie_lines.common,
-            view.lines.ratios,
-            view.coterie_lines.ratios,
-            view.directions,
-            np.r_[np.zeros(n_own), newcomer_models[0]],
-            newcomer_lines[0],
+            common=view.lines.common,
+            coterie_common=view.coterie_lines.common,
+            ratios=view.lines.ratios,
+            coterie_ratios=view.coterie_lines.ratios,
+            directions=view.directions,
+            weights=np.r_[np.zeros(n_own), newcomer_models[0]],
+            line_weights=newcomer_lines[0],
         ),
     )
 
 
 def _is_line_candidate(candidate: Any) -> bool:
-    """Tell whether a candidate, not fitted yet, is a logistic line, maybe behind scalers."""
+    """Tell whether an unfitted candidate is a logistic regression, perhaps after scalers in a pipeline."""
     if type(candidate) is Pipeline:
         steps = [step for _, step in candidate.steps[:-1]]
-        plain = all(step in (None, "passthrough") or type(step) in SCALERS for step in steps)
-        return plain and _is_line_candidate(candidate.steps[-1][1])
+        only_scalers = all(step in (None, "passthrough") or type(step) in SCALERS for step in steps)
+        return only_scalers and _is_line_candidate(candidate.steps[-1][1])
     return getattr(type(candidate), "predict_proba", None) in LOGISTIC_ANSWERS
 
 
@@ -366,18 +439,19 @@ def nest_classes(
     few: FewRows | None = None,
     trees: str = "full",
 ) -> NestedClassResult:
-    """Mix what learners take from themselves, their coteries and all; arguments as for `nest_learners`.
+    """Return how each learner mixes its own classifier, its coterie's and everybody's.
 
-    Where all candidates are lines, no trees take part.
+    Arguments are as for `nest_learners`. ``"full"`` trees have none where all candidates are logistic
+    lines.
     """
-    sets = candidates_per_learner(candidates, learners.ids.tolist())
+    candidate_sets = candidates_per_learner(candidates, learners.ids.tolist())
     folds = folds_of(learners, selection, n_folds, splitter, recipe.seed)
     steps = Steps("Collaborate", 2 * len(folds) + 2)
-    own = own_by_fold(learners, selection, folds, sets, recipe, steps.done)
+    own = own_by_fold(learners, selection, folds, candidate_sets, recipe, steps.done)
     if form == "average":
-        averaged = nest_class_averages(learners, selection, exchange, labels, own, recipe)
+        collaboration_of_averages = nest_class_averages(learners, selection, exchange, labels, own, recipe)
         steps.finish()
-        return NestedClassResult(averaged, own.judged(learners))
+        return NestedClassResult(collaboration=collaboration_of_averages, own=own.judged(learners))
     all_learners, own_predictions, n_own = learners, own.predictions, len(learners)
     if few is not None:
         all_learners = joined_learners(learners, few.learners)
@@ -387,18 +461,35 @@ def nest_classes(
 
     def labels_without(fold: int) -> Array:
         """Return the clusters (L,) made again without a fold; -1 for learners with few rows."""
-        result = labels_without_fold(learners, selection, own.folds.training[fold], own.models[fold], recipe)
-        return np.asarray(np.r_[result, np.full(len(all_learners) - n_own, -1)])
+        own_labels = labels_without_fold(
+            learners, selection, own.folds.training[fold], own.models[fold], recipe
+        )
+        return np.asarray(np.r_[own_labels, np.full(len(all_learners) - n_own, -1)])
 
-    if trees == "full" and all(_is_line_candidate(c) for subset in sets for c in subset.values()):
+    if trees == "full" and all(
+        _is_line_candidate(candidate)
+        for learner_candidates in candidate_sets
+        for candidate in learner_candidates.values()
+    ):
         trees = "none"
     scale = PredictorScale.of(all_learners.X)
     weights = np.ones(len(all_learners.y)) if all_learners.weights is None else all_learners.weights
     rows = ClassRows(
-        scale.rows(all_learners.X), all_learners.y, weights, all_learners.owner, len(all_learners)
+        Z=scale.rows(all_learners.X),
+        Y=all_learners.y,
+        weights=weights,
+        owner=all_learners.owner,
+        n_learners=len(all_learners),
     )
     n_coteries = int(labels.max()) + 1
-    table = ClassTable(all_learners.X, rows, labels, folds, n_coteries, labels_without)
+    table = ClassTable(
+        X=all_learners.X,
+        rows=rows,
+        labels=labels,
+        folds=folds,
+        n_coteries=n_coteries,
+        labels_without=labels_without,
+    )
     # Learners count alike from some rows on; those with fewer know their errors badly and count less.
     scales = weights / (all_learners.sizes + PSEUDO_ROWS)[all_learners.owner]
     dictionary = _fitted(
@@ -406,18 +497,27 @@ def nest_classes(
     )
     weighed = _weigh(table, learners.loss, dictionary, own_predictions, scales, n_own)
     loss, held_out = learners.loss, folds.held_out
-    seen = held_out >= 0
+    is_held_out = held_out >= 0
     probabilities = np.full((len(rows.Y), loss.from_columns(rows.Y[:1]).shape[1]), np.nan)
-    probabilities[seen] = loss.from_columns(weighed.mixed[seen])
-    calibration, mended = learn_calibration(probabilities, loss.target(rows.Y), weights, held_out, len(folds))
-    residuals = rows.Y - loss.columns(mended)
+    probabilities[is_held_out] = loss.from_columns(weighed.mixed[is_held_out])
+    calibration, recalibrated_probabilities = learn_calibration(
+        probabilities, loss.target(rows.Y), weights, held_out, len(folds)
+    )
+    residuals = rows.Y - loss.columns(recalibrated_probabilities)
     collaboration = _assembled(table, selection, loss, scale, dictionary, weighed, residuals, calibration)
     steps.finish()
-    judged = own.judged(learners)
+    own_residuals = own.judged(learners)
     if few is None:
-        return NestedClassResult(collaboration, judged)
-    cuts = few.learners.offsets[1:-1]
-    parts = [
-        tuple(np.split(part[len(learners.y) :], cuts)) for part in (residuals, rows.Y - dictionary.plain[0])
+        return NestedClassResult(collaboration=collaboration, own=own_residuals)
+    row_cuts = few.learners.offsets[1:-1]
+    residuals_by_learner = [
+        tuple(np.split(row_residuals[len(learners.y) :], row_cuts))
+        for row_residuals in (residuals, rows.Y - dictionary.plain[0])
     ]
-    return NestedClassResult(collaboration, judged, parts[0], parts[1], n_own + np.arange(len(few.learners)))
+    return NestedClassResult(
+        collaboration=collaboration,
+        own=own_residuals,
+        few_residuals=residuals_by_learner[0],
+        few_all_residuals=residuals_by_learner[1],
+        few_weight_rows=n_own + np.arange(len(few.learners)),
+    )

@@ -21,10 +21,10 @@ from coterie.models.logistic import LEAST_SPREAD
 
 
 def log_odds_of(chances: Array) -> Array:
-    """Return the log-odds of probabilities, none beyond what rows can show."""
-    most = float(expit(SUREST))
-    odds: Array = logit(np.clip(chances, 1 - most, most))
-    return odds
+    """Return the log-odds of probabilities, clipped to what rows can tell from certainty."""
+    highest_probability = float(expit(SUREST))
+    log_odds: Array = logit(np.clip(chances, 1 - highest_probability, highest_probability))
+    return log_odds
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,19 @@ class OwnLines:
     limits: Array
 
     def added(self, X: Array, base: Array) -> Array:
-        """Return log-odds (n, D, C) of rows with the lines, from those of the shared models."""
+        """Return the log-odds (n, D, C) of D shared models, ``base``, plus the lines at rows X (n, p)."""
         n_slopes = self.lines.shape[-1] - 1
-        values = np.einsum("np,dcp->ndc", X[:, :n_slopes], self.lines[..., :-1]) + self.lines[..., -1]
-        moved: Array = base + np.clip(values, *np.moveaxis(self.limits, -1, 0))
-        return moved
+        line_values = np.einsum("np,dcp->ndc", X[:, :n_slopes], self.lines[..., :-1]) + self.lines[..., -1]
+        log_odds: Array = base + np.clip(line_values, *np.moveaxis(self.limits, -1, 0))
+        return log_odds
 
 
 def chances_of(odds: Array) -> Array:
-    """Return log-odds (..., C) of each class against the others as probabilities; one column stays one."""
+    """Return probabilities (..., C) from log-odds (..., C) of each class against the others.
+
+    Several columns are divided by their sum; a single one is the probability of the second of two
+    classes.
+    """
     probabilities: Array = expit(odds)
     return (
         probabilities
@@ -73,56 +77,84 @@ class OwnClassRows:
 
     @classmethod
     def of(cls, X: Array, Y: Array, weights: Array | None, units: Array) -> OwnClassRows:
-        """Prepare rows X (n, p)."""
-        usable = X[:, :0] if X.shape[1] > MOST_SLOPES else X
-        units, centre = units[: usable.shape[1]], usable.mean(axis=0)
-        Z = np.column_stack([(usable - centre) / units, np.ones(len(X))])
-        return cls(usable, Z, Y, np.ones(len(X)) if weights is None else weights, centre, units)
+        """Prepare rows X (n, p) of classes Y (n, C); with more than `MOST_SLOPES` predictors without slopes.
 
-    def _slope_and_curvature(self, odds: Array, c: int) -> tuple[Array, Array]:
-        """Return the slope (q,) and the curvature (q, q) of the log-likelihood of a class at log-odds."""
+        ``units`` (p,) are common units of the predictors.
+        """
+        used_X = X[:, :0] if X.shape[1] > MOST_SLOPES else X
+        units, centre = units[: used_X.shape[1]], used_X.mean(axis=0)
+        Z = np.column_stack([(used_X - centre) / units, np.ones(len(X))])
+        return cls(
+            X=used_X,
+            Z=Z,
+            Y=Y,
+            weights=np.ones(len(X)) if weights is None else weights,
+            centre=centre,
+            units=units,
+        )
+
+    def _slope_and_curvature(self, odds: Array, column: int) -> tuple[Array, Array]:
+        """Return gradient (q,) and negative Hessian (q, q) of one class's log-likelihood at log-odds (n,)."""
         probabilities = expit(odds)
         curvature = np.maximum(probabilities * (1 - probabilities), LEAST_SPREAD) * self.weights
-        slope = self.Z.T @ ((self.Y[:, c] - probabilities) * self.weights)
-        return slope, (self.Z * curvature[:, None]).T @ self.Z
+        gradient = self.Z.T @ ((self.Y[:, column] - probabilities) * self.weights)
+        return gradient, (self.Z * curvature[:, None]).T @ self.Z
 
     def likelihoods(self, base: Array) -> Array:
-        """Return log marginal likelihoods (D, offsets, slopes) beside D shared log-odds (n, D, C)."""
-        n_slopes, n_shared = self.Z.shape[1] - 1, base.shape[1]
-        grid = np.array([[[*[b] * n_slopes, a] for b in SLOPE_RATIOS] for a in OFFSET_RATIOS])
-        spreads = np.sqrt(grid.reshape(-1, n_slopes + 1))
-        total = np.zeros((n_shared, len(spreads)))
-        for d in range(n_shared):
-            for c in range(base.shape[2]):
-                slope, curvature = self._slope_and_curvature(base[:, d, c], c)
-                inner = spreads[:, :, None] * curvature * spreads[:, None, :] + np.eye(n_slopes + 1)
-                scaled = spreads * slope
-                moved = np.linalg.solve(inner, scaled[..., None])[..., 0]
-                total[d] += 0.5 * ((scaled * moved).sum(axis=1) - np.linalg.slogdet(inner)[1])
-        return total.reshape(n_shared, len(OFFSET_RATIOS), len(SLOPE_RATIOS))
+        """Return log marginal likelihoods (D, A, B) of own lines beside D shared models.
+
+        They are on a grid of A variances of the offset and B variances of the slopes; ``base`` (n, D,
+        C) are the log-odds of the shared models. Each is Laplace's approximation around no line,
+        added over classes.
+        """
+        n_slopes, n_models = self.Z.shape[1] - 1, base.shape[1]
+        variances = np.array([[[*[b] * n_slopes, a] for b in SLOPE_RATIOS] for a in OFFSET_RATIOS])
+        standard_deviations = np.sqrt(variances.reshape(-1, n_slopes + 1))
+        log_likelihoods = np.zeros((n_models, len(standard_deviations)))
+        for shared_index in range(n_models):
+            for column in range(base.shape[2]):
+                gradient, curvature = self._slope_and_curvature(base[:, shared_index, column], column)
+                scaled_hessian = standard_deviations[:, :, None] * curvature * standard_deviations[
+                    :, None, :
+                ] + np.eye(n_slopes + 1)
+                scaled_gradient = standard_deviations * gradient
+                newton_step = np.linalg.solve(scaled_hessian, scaled_gradient[..., None])[..., 0]
+                log_likelihoods[shared_index] += 0.5 * (
+                    (scaled_gradient * newton_step).sum(axis=1) - np.linalg.slogdet(scaled_hessian)[1]
+                )
+        return log_likelihoods.reshape(n_models, len(OFFSET_RATIOS), len(SLOPE_RATIOS))
 
     def lines(self, base: Array, ratios: Array) -> OwnLines:
-        """Return the most likely lines beside D shared log-odds (n, D, C), by variances ``ratios`` (D, 2)."""
-        n_slopes, (_, n_shared, n_columns) = self.Z.shape[1] - 1, base.shape
-        result = np.zeros((n_shared, n_columns, n_slopes + 1))
-        for d, (offset, slopes) in enumerate(np.sqrt(ratios).tolist()):
-            spread = np.r_[np.full(n_slopes, slopes), offset]
-            for c in range(n_columns):
-                result[d, c] = spread * self._converged(base[:, d, c], c, spread)
-        result[..., :-1] /= self.units
-        result[..., -1] -= result[..., :-1] @ self.centre
-        values = np.einsum("np,dcp->ndc", self.X, result[..., :-1]) + result[..., -1]
-        return OwnLines(result, np.stack(widened(values), axis=-1))
+        """Return the most likely own lines beside D shared models, in the predictors' own units.
 
-    def _converged(self, base: Array, c: int, spread: Array) -> Array:
-        """Return the line (q,) of a class in units of its spread, by Newton's steps."""
-        at = np.zeros(len(spread))
-        for _ in range(STEPS if spread.any() else 0):
-            odds = np.clip(base + self.Z @ (spread * at), -SUREST, SUREST)
-            slope, curvature = self._slope_and_curvature(odds, c)
-            inner = spread[:, None] * curvature * spread + np.eye(len(spread))
-            step = np.linalg.solve(inner, spread * slope - at)
-            at = at + step
-            if np.abs(self.Z @ (spread * step)).max() < TOLERANCE:
+        ``base`` (n, D, C) are the log-odds of the shared models, ``ratios`` (D, 2) the prior
+        variances of offset and slopes, which shrink the lines.
+        """
+        n_slopes, (_, n_models, n_columns) = self.Z.shape[1] - 1, base.shape
+        coefficients = np.zeros((n_models, n_columns, n_slopes + 1))
+        for shared_index, (offset_deviation, slope_deviation) in enumerate(np.sqrt(ratios).tolist()):
+            standard_deviations = np.r_[np.full(n_slopes, slope_deviation), offset_deviation]
+            for column in range(n_columns):
+                coefficients[shared_index, column] = standard_deviations * self._converged(
+                    base[:, shared_index, column], column, standard_deviations
+                )
+        coefficients[..., :-1] /= self.units
+        coefficients[..., -1] -= coefficients[..., :-1] @ self.centre
+        line_values = np.einsum("np,dcp->ndc", self.X, coefficients[..., :-1]) + coefficients[..., -1]
+        return OwnLines(coefficients, np.stack(widened(line_values), axis=-1))
+
+    def _converged(self, base: Array, column: int, deviations: Array) -> Array:
+        """Return one class's most likely own line (q,), in units of its prior standard deviations.
+
+        ``base`` (n,) are the shared model's log-odds. Newton's steps end when log-odds hardly change.
+        """
+        coefficients = np.zeros(len(deviations))
+        for _ in range(STEPS if deviations.any() else 0):
+            odds = np.clip(base + self.Z @ (deviations * coefficients), -SUREST, SUREST)
+            gradient, curvature = self._slope_and_curvature(odds, column)
+            scaled_hessian = deviations[:, None] * curvature * deviations + np.eye(len(deviations))
+            step = np.linalg.solve(scaled_hessian, deviations * gradient - coefficients)
+            coefficients = coefficients + step
+            if np.abs(self.Z @ (deviations * step)).max() < TOLERANCE:
                 break
-        return at
+        return coefficients

@@ -21,7 +21,7 @@ PRIOR_ROWS = 300.0
 
 
 def logarithms(probabilities: Array) -> Array:
-    """Return logarithms of probabilities (..., K); nothing is held for impossible."""
+    """Return logarithms of probabilities (..., K), bounded below so that nothing counts as impossible."""
     logs: Array = np.log(np.clip(probabilities, LEAST_CHANCE, 1.0))
     return logs
 
@@ -33,44 +33,49 @@ def from_logarithms(logs: Array) -> Array:
 
 
 def pool_weights(logs: Array, codes: Array, counts: Array) -> Array:
-    """Return the weights (E,) of logarithms (E, n, K) under which classes ``codes`` (n,) are most probable.
+    """Return the weights (E,) of predictors' logarithms that minimise the log loss of their pool.
 
-    Rows count by ``counts`` (n,).
+    ``logs`` (E, n, K) are logarithms of E predictors' probabilities, ``codes`` (n,) the classes and
+    ``counts`` (n,) the weights of rows. A penalty draws to equal weights, as `PRIOR_ROWS` typical rows
+    would.
     """
     n_predictors, rows = len(logs), np.arange(len(codes))
-    equal, hits = np.full(n_predictors, 1 / n_predictors), np.eye(logs.shape[2])[codes]
+    equal_weights, indicators = np.full(n_predictors, 1 / n_predictors), np.eye(logs.shape[2])[codes]
     # A row of a rare class says much, and most rows say next to nothing.
-    typical = log_softmax(logs.mean(axis=0), axis=1)[rows, codes]
-    prior = -PRIOR_ROWS * float(np.average(typical, weights=counts)) if counts.any() else 1.0
+    typical_logs = log_softmax(logs.mean(axis=0), axis=1)[rows, codes]
+    prior_strength = -PRIOR_ROWS * float(np.average(typical_logs, weights=counts)) if counts.any() else 1.0
 
-    def objective(tried: Array) -> tuple[float, Array]:
+    def objective(scaled_weights: Array) -> tuple[float, Array]:
         """Return the penalised log loss of weights, and its gradient."""
-        weights = tried / tried.sum()
-        answered = log_softmax(np.tensordot(weights, logs, axes=1), axis=1)
-        off, away = (np.exp(answered) - hits) * counts[:, None], weights - equal
-        slope = np.tensordot(logs, off, axes=2) + prior * away
-        losses = float(-counts @ answered[rows, codes] + 0.5 * prior * away @ away)
-        return losses, (slope - slope @ weights) / tried.sum()
+        weights = scaled_weights / scaled_weights.sum()
+        log_probabilities = log_softmax(np.tensordot(weights, logs, axes=1), axis=1)
+        errors, distance = (np.exp(log_probabilities) - indicators) * counts[:, None], weights - equal_weights
+        gradient = np.tensordot(logs, errors, axes=2) + prior_strength * distance
+        penalised_loss = float(
+            -counts @ log_probabilities[rows, codes] + 0.5 * prior_strength * distance @ distance
+        )
+        return penalised_loss, (gradient - gradient @ weights) / scaled_weights.sum()
 
     bounds = [(np.finfo(float).tiny, None)] * n_predictors
-    result: Array = minimize(objective, equal, jac=True, method="L-BFGS-B", bounds=bounds).x
-    shares: Array = result / result.sum()
+    best_weights: Array = minimize(objective, equal_weights, jac=True, method="L-BFGS-B", bounds=bounds).x
+    shares: Array = best_weights / best_weights.sum()
     return shares
 
 
 def cross_fitted_pool(
     probabilities: Array, codes: Array, counts: Array, folds: Array, n_folds: int
 ) -> tuple[Array, Array]:
-    """Return weights (E,) of predictors' probabilities (E, N, K), and the pool (N, K) made without each fold.
+    """Return the weights (E,) of a pool of E predictors, and its probabilities (N, K) out of fold.
 
-    Who is NaN says nothing of a row. Rows that no fold holds out do not count, and are NaN.
+    ``probabilities`` (E, N, K) are the predictors' own. One that is NaN in a row does not change the pool
+    there. Rows that no fold holds out do not count, and are NaN.
     """
     logs = logarithms(probabilities)
     # The same of all classes changes nothing.
     logs[np.isnan(logs).any(axis=2)] = 0.0
-    answers, seen = np.full(probabilities.shape[1:], np.nan), folds >= 0
+    pooled_probabilities, is_held_out = np.full(probabilities.shape[1:], np.nan), folds >= 0
     for fold in range(n_folds):
-        validation, others = folds == fold, seen & (folds != fold)
-        weights = pool_weights(logs[:, others], codes[others], counts[others])
-        answers[validation] = from_logarithms(np.tensordot(weights, logs[:, validation], axes=1))
-    return pool_weights(logs[:, seen], codes[seen], counts[seen]), answers
+        validation, training = folds == fold, is_held_out & (folds != fold)
+        weights = pool_weights(logs[:, training], codes[training], counts[training])
+        pooled_probabilities[validation] = from_logarithms(np.tensordot(weights, logs[:, validation], axes=1))
+    return pool_weights(logs[:, is_held_out], codes[is_held_out], counts[is_held_out]), pooled_probabilities

@@ -95,7 +95,7 @@ class NestedClasses(NestedForm):
     calibration : ndarray of shape (n_classes,) or None
         Slope and levels of recalibration; None: none.
     plain_residuals, all_residuals : tuple of ndarray
-        Honest residual of each row under what its coterie shares, and under what all learners share.
+        Out-of-fold residuals of rows under what their coterie shares, and under what all learners share.
     all_row : int
         The row of ``weights`` that predicts with what all learners share; so predicts an unseen learner.
     share_names : tuple of str
@@ -131,37 +131,48 @@ class NestedClasses(NestedForm):
     newcomers: ClassNewcomers | None = field(repr=False)
 
     def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[NestedClasses, Array]:
-        """Add newcomers, whose rows no model has seen; return the record, and their rows of ``weights``."""
-        known, weight_rows = self.newcomers, len(self.weights) + np.arange(len(newcomers))
-        if known is None:
+        """Add newcomers, on whose rows no model was fitted; return the record and their rows of ``weights``.
+
+        ``labels`` gives the coterie that each newcomer joins. They weigh members as the average
+        learner does; their lines depart from the coterie's by shrunken effects of their own rows.
+        """
+        rule, weight_rows = self.newcomers, len(self.weights) + np.arange(len(newcomers))
+        if rule is None:
             return self, self.newcomer_weight_rows[labels]
         weights = np.ones(len(newcomers.y)) if newcomers.weights is None else newcomers.weights
         Z = self.scale.rows(newcomers.X)
-        rows = ClassRows(Z, newcomers.y, weights, newcomers.owner, len(newcomers))
+        rows = ClassRows(
+            Z=Z, Y=newcomers.y, weights=weights, owner=newcomers.owner, n_learners=len(newcomers)
+        )
         one_cluster = np.zeros(len(newcomers), dtype=int)
-        own = effects_of(rows, known.common, one_cluster, known.ratios)
-        inside = effects_of(rows, known.coterie_common, labels, known.coterie_ratios)
+        departures = effects_of(rows, rule.common, one_cluster, rule.ratios)
+        coterie_departures = effects_of(rows, rule.coterie_common, labels, rule.coterie_ratios)
         context = np.full((len(newcomers), self.context.shape[1]), np.nan)
-        numbers = known.directions.numbers(own)
+        numbers = rule.directions.numbers(departures)
         context[:, : numbers.shape[1]] = numbers
-        if known.coterie_common.shape[1] > 1:
+        if rule.coterie_common.shape[1] > 1:
             context[:, numbers.shape[1]] = labels
         added = replace(
             self,
-            weights=np.vstack([self.weights, np.tile(known.weights, (len(newcomers), 1))]),
-            line_weights=np.vstack([self.line_weights, np.tile(known.line_weights, (len(newcomers), 1))]),
+            weights=np.vstack([self.weights, np.tile(rule.weights, (len(newcomers), 1))]),
+            line_weights=np.vstack([self.line_weights, np.tile(rule.line_weights, (len(newcomers), 1))]),
             log_weights=np.pad(self.log_weights, ((0, len(newcomers)), (0, 0))),
             log_line_weights=np.pad(self.log_line_weights, ((0, len(newcomers)), (0, 0))),
-            lines=np.concatenate([self.lines, (known.common[:, one_cluster] + own).transpose(1, 0, 2)]),
+            lines=np.concatenate([self.lines, (rule.common[:, one_cluster] + departures).transpose(1, 0, 2)]),
             coterie_lines=np.concatenate(
-                [self.coterie_lines, (known.coterie_common[:, labels] + inside).transpose(1, 0, 2)]
+                [self.coterie_lines, (rule.coterie_common[:, labels] + coterie_departures).transpose(1, 0, 2)]
             ),
             context=np.vstack([self.context, context]),
         )
         return added, weight_rows
 
     def predict_columns(self, X: Array, weight_rows: Array) -> Array:
-        """Predict the columns of the response, of shape (N, C), each row with its learner's weights."""
+        """Predict the columns of the response, (N, C), for rows X (N, p).
+
+        ``weight_rows`` (N,) says which row of ``weights`` predicts each row: that of its learner or
+        coterie. Lines and models are added to a mixture of probabilities and to a pool of their
+        logarithms, then recalibrated.
+        """
         Z = self.scale.rows(X)
         line = log_odds(Z, self.lines[weight_rows])
         mixture = np.zeros((len(X), self.loss.n_columns))
@@ -177,31 +188,42 @@ class NestedClasses(NestedForm):
                 self.line_weights[weight_rows, index],
                 self.log_line_weights[weight_rows, index],
             )
-            selected = np.flatnonzero(share + log_share)
-            own = self.coterie_lines if index else self.lines
-            add(selected, probabilities(log_odds(Z[selected], own[weight_rows[selected]])), share, log_share)
-        used, indices = np.unique(weight_rows, return_inverse=True)
+            used_positions = np.flatnonzero(share + log_share)
+            lines_of_rows = self.coterie_lines if index else self.lines
+            add(
+                used_positions,
+                probabilities(log_odds(Z[used_positions], lines_of_rows[weight_rows[used_positions]])),
+                share,
+                log_share,
+            )
+        distinct_rows, index_of_row = np.unique(weight_rows, return_inverse=True)
         # Each model predicts once, for the rows of all who take something from it.
-        for position in np.flatnonzero((self.weights + self.log_weights)[used].any(axis=0)).tolist():
-            share, log_share = (w[used, position][indices] for w in (self.weights, self.log_weights))
-            selected = np.flatnonzero(share + log_share)
-            rows, mask = [X[selected]], self.mask[position]
+        for position in np.flatnonzero((self.weights + self.log_weights)[distinct_rows].any(axis=0)).tolist():
+            share, log_share = (
+                array[distinct_rows, position][index_of_row] for array in (self.weights, self.log_weights)
+            )
+            used_positions = np.flatnonzero(share + log_share)
+            rows, mask = [X[used_positions]], self.mask[position]
             if mask.any():
-                rows.append(self.context[weight_rows[selected]][:, mask])
+                rows.append(self.context[weight_rows[used_positions]][:, mask])
             if self.takes_line[position]:
-                rows.append(line[selected])
+                rows.append(line[used_positions])
             features = rows[0] if len(rows) == 1 else np.column_stack(rows)
-            base = line[selected]
+            base_log_odds = line[used_positions]
             if self.kinds[position] == "beside coterie":
-                base = log_odds(Z[selected], self.coterie_lines[weight_rows[selected]])
-            add(selected, self._part(position, features, base), share, log_share)
+                base_log_odds = log_odds(Z[used_positions], self.coterie_lines[weight_rows[used_positions]])
+            add(used_positions, self._part(position, features, base_log_odds), share, log_share)
         prediction = self._with_pool(mixture, logs, weight_rows)
         if self.calibration is None:
             return prediction
         return self.loss.columns(recalibrated(self.loss.from_columns(prediction), self.calibration))
 
     def _with_pool(self, mixture: Array, logs: Array, weight_rows: Array) -> Array:
-        """Return the mean of a mixture (N, C) and of the pool with logarithms (N, K), where there is one."""
+        """Return the mean of the mixture and the pool, (N, C), or the mixture for rows without a pool.
+
+        ``mixture`` (N, C) are probabilities, and is changed; ``logs`` (N, K) are the pool's
+        logarithms.
+        """
         has_pool = np.asarray(np.column_stack([self.log_weights, self.log_line_weights]).any(axis=1))
         selected = np.flatnonzero(has_pool[weight_rows])
         if len(selected):
@@ -210,11 +232,14 @@ class NestedClasses(NestedForm):
         return mixture
 
     def _part(self, position: int, features: Array, base: Array) -> Array:
-        """Return the probabilities (n, C) of one model."""
+        """Return the probabilities (n, C) of the model at ``position`` for rows with some features.
+
+        ``base`` (n, C) are the log-odds of the line, for models that add to them.
+        """
         model = self.models[position]
         if self.kinds[position].startswith("beside"):
-            added = np.column_stack(
-                [predict_rows(part, features, SQUARED_ERROR)[:, 0] for part in model.estimators_]
+            added_log_odds = np.column_stack(
+                [predict_rows(boosted, features, SQUARED_ERROR)[:, 0] for boosted in model.estimators_]
             )
-            return probabilities(base + added)
+            return probabilities(base + added_log_odds)
         return guarded_columns(model, features, np.array(self.loss.bounds), self.loss)

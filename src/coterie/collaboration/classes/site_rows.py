@@ -48,37 +48,55 @@ class ClassSiteRows:
         return self.folds >= 0
 
     def _without_fold(self, labels: Array, losses: Array, training: Array, validation: Array) -> Array:
-        """Return the probabilities (n, C) of validation rows by the average that is best on training rows."""
+        """Return probabilities (n, C) of validation rows by the average that is best on training rows.
+
+        ``labels`` (M,) are the clusters, ``losses`` (K, n) the losses of their averages by row;
+        ``training`` and ``validation`` are positions. Only training rows decide on the cluster and on
+        the models' weights.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
-            by_model = self.loss.by_row(self.table[:, training] - self.y[training]).mean(axis=1)
+            losses_of_models = self.loss.by_row(self.table[:, training] - self.y[training]).mean(axis=1)
         cluster = losses[:, training].mean(axis=1).argmin()
-        positions, shares = average_of(labels == cluster, self.model_weights, by_model, self.place)
+        positions, weights_of_models = average_of(
+            labels == cluster, self.model_weights, losses_of_models, self.place
+        )
         if positions.tolist() == [self.place]:
             # Its own model has seen these rows.
             return np.asarray(self.own_predictions[validation])
-        part, bounds = self.table[np.ix_(positions, validation)], self.bounds[positions][:, :, None, None]
-        middle = bounds.mean(axis=1)
-        part = np.clip(np.where(np.isfinite(part), part, middle), bounds[:, 0], bounds[:, 1])
-        averaged: Array = np.einsum("m,mnc->nc", shares, part)
-        return averaged
+        predictions_of_models, bounds = (
+            self.table[np.ix_(positions, validation)],
+            self.bounds[positions][:, :, None, None],
+        )
+        middles = bounds.mean(axis=1)
+        predictions_of_models = np.clip(
+            np.where(np.isfinite(predictions_of_models), predictions_of_models, middles),
+            bounds[:, 0],
+            bounds[:, 1],
+        )
+        averages: Array = np.einsum("m,mnc->nc", weights_of_models, predictions_of_models)
+        return averages
 
     def average(self, labels: Array) -> Array:
-        """Return the probabilities (n, C) by the averages of a labelling, out of fold."""
-        key = labels.tobytes()
-        if key not in self._averages:
-            losses, result = self.losses(labels), np.full(self.y.shape, np.nan)
+        """Return out-of-fold probabilities (n, C) by the averages of a labelling (M,); cached.
+
+        Rows that no fold holds out are NaN. Where there is nothing to choose a cluster by, the
+        learner's own model predicts.
+        """
+        labels_key = labels.tobytes()
+        if labels_key not in self._averages:
+            losses, probabilities = self.losses(labels), np.full(self.y.shape, np.nan)
             for fold in range(self.n_folds):
                 validation = np.flatnonzero(self.folds == fold)
                 training = np.flatnonzero(self._seen & (self.folds != fold))
                 if len(validation) and len(training):
-                    result[validation] = self._without_fold(labels, losses, training, validation)
+                    probabilities[validation] = self._without_fold(labels, losses, training, validation)
                 else:
-                    result[validation] = self.own_predictions[validation]
-            self._averages[key] = result
-        return self._averages[key]
+                    probabilities[validation] = self.own_predictions[validation]
+            self._averages[labels_key] = probabilities
+        return self._averages[labels_key]
 
     def _base(self, labellings: Sequence[Array]) -> Array:
-        """Return the log-odds (n, E, C) of the averages, out of fold."""
+        """Return the out-of-fold log-odds (n, E, C) of the averages, to which own lines are added."""
         return log_odds_of(np.stack([self.average(labels) for labels in labellings], axis=1))
 
     def _rows(self, training: Array, units: Array) -> OwnClassRows:
@@ -87,21 +105,30 @@ class ClassSiteRows:
         return OwnClassRows.of(self.X[training], self.y[training], weights, units)
 
     def likelihoods(self, labellings: Sequence[Array], units: Array) -> Array:
-        """Return log-likelihoods (E, offsets, slopes), from the largest one, down to a bound, rounded."""
-        seen = self._seen
-        result = self._rows(seen, units).likelihoods(self._base(labellings)[seen])
-        below = result - result.max(axis=(1, 2), keepdims=True)
-        return np.asarray(np.round(np.maximum(below, LEAST_LIKELIHOOD), LIKELIHOOD_DIGITS))
+        """Return log-likelihoods (E, A, B) of E averages, on a grid of variances of offsets and slopes.
+
+        They are relative to the largest one, bounded below and rounded: choosing the variances needs
+        no more, and the site tells no more of its rows than needed.
+        """
+        is_held_out = self._seen
+        log_likelihoods = self._rows(is_held_out, units).likelihoods(self._base(labellings)[is_held_out])
+        relative = log_likelihoods - log_likelihoods.max(axis=(1, 2), keepdims=True)
+        return np.asarray(np.round(np.maximum(relative, LEAST_LIKELIHOOD), LIKELIHOOD_DIGITS))
 
     def _lines(self, training: Array, base: Array, dictionary: AverageDictionary) -> OwnLines:
-        """Return its lines beside the averages with an offset, then with offset and slopes."""
+        """Return the learner's own lines beside the averages, fitted to training rows.
+
+        First there are E with an offset only, then E with offset and slopes. ``base`` (n, E, C) are
+        log-odds.
+        """
         rows = self._rows(training, dictionary.units)
         return rows.lines(np.concatenate([base[training]] * 2, axis=1), np.concatenate(dictionary.ratios))
 
     def columns(self, dictionary: AverageDictionary) -> Array:
-        """Return the probabilities (n, K, C) of all predictors out of fold; NaN where none holds out.
+        """Return out-of-fold probabilities (n, K, C) of all K = 2 E + 1 predictors; NaN without a fold.
 
-        They are its own model, the averages with an offset, and the averages with offset and slopes.
+        They are the learner's own model, E averages with an offset, and E averages with offset and
+        slopes.
         """
         base = self._base(dictionary.labellings)
         columns = np.full((len(self.y), 1 + 2 * base.shape[1], self.y.shape[1]), np.nan)
@@ -111,29 +138,33 @@ class ClassSiteRows:
             if not validation.any():
                 continue
             columns[validation, 0] = self.own_predictions[validation]
-            twice = np.concatenate([base[validation]] * 2, axis=1)
+            log_odds = np.concatenate([base[validation]] * 2, axis=1)
             if training.any():
-                twice = self._lines(training, base, dictionary).added(self.X[validation], twice)
-            columns[validation, 1:] = chances_of(twice)
+                log_odds = self._lines(training, base, dictionary).added(self.X[validation], log_odds)
+            columns[validation, 1:] = chances_of(log_odds)
         return columns
 
     def grams(self, dictionary: AverageDictionary) -> tuple[Array, Array]:
-        """Return the Gram matrices of its residuals by fold, (F, K, K), and the rows' weights (F,)."""
+        """Return Gram matrices of the predictors' residuals by fold, (F, K, K), and row weights (F,).
+
+        They are all that is needed to find the best weights of the predictors, without the rows.
+        """
         residuals = self.y[:, None] - self.columns(dictionary)
         weights = np.ones(len(self.y)) if self.weights is None else self.weights
         grams, counts = [], []
         for fold in range(self.n_folds):
-            selected = self.folds == fold
-            flat = np.moveaxis(residuals[selected], 1, 0)
-            weighted = (flat * weights[selected, None]).reshape(len(flat), -1)
-            grams.append(weighted @ flat.reshape(len(flat), -1).T)
-            counts.append(weights[selected].sum())
+            in_fold = self.folds == fold
+            by_predictor = np.moveaxis(residuals[in_fold], 1, 0)
+            weighted_residuals = (by_predictor * weights[in_fold, None]).reshape(len(by_predictor), -1)
+            grams.append(weighted_residuals @ by_predictor.reshape(len(by_predictor), -1).T)
+            counts.append(weights[in_fold].sum())
         return np.array(grams), np.array(counts)
 
     def residuals(self, dictionary: AverageDictionary, held_out: Array) -> Array:
-        """Return honest residuals (n, C) of a mixture; ``held_out`` (F, K) are weights without each fold.
+        """Return out-of-fold residuals (n, C) of the mixture of predictors.
 
-        No mixture is surer than the learner's rows allow: offsets and weights were learnt on these.
+        ``held_out`` (F, K) are weights that were learnt without each fold. The mixture is clipped to
+        what the number of the learner's rows allows, since offsets and weights were learnt on these.
         """
         columns, weights = self.columns(dictionary), held_out[np.maximum(self.folds, 0)]
         mixture = np.clip(np.einsum("nkc,nk->nc", columns, weights), *self.bounds[self.place])
@@ -141,12 +172,16 @@ class ClassSiteRows:
         return residuals
 
     def own_lines(self, dictionary: AverageDictionary) -> OwnLines:
-        """Return the lines (2 E, C, p + 1) that it adds to the averages, by all its rows."""
-        seen, n_columns = self._seen, self.y.shape[1]
-        result = self._lines(seen, self._base(dictionary.labellings), dictionary) if seen.any() else None
-        whole = np.zeros((2 * len(dictionary.labellings), n_columns, self.X.shape[1] + 1))
-        if result is None:
-            return OwnLines(whole, np.zeros((*whole.shape[:2], 2)))
-        whole[..., : result.lines.shape[-1] - 1] = result.lines[..., :-1]
-        whole[..., -1] = result.lines[..., -1]
-        return OwnLines(whole, result.limits)
+        """Return the own lines (2 E, C, p + 1) that the learner adds to the averages, by all its rows."""
+        is_held_out, n_columns = self._seen, self.y.shape[1]
+        fitted_lines = (
+            self._lines(is_held_out, self._base(dictionary.labellings), dictionary)
+            if is_held_out.any()
+            else None
+        )
+        padded_lines = np.zeros((2 * len(dictionary.labellings), n_columns, self.X.shape[1] + 1))
+        if fitted_lines is None:
+            return OwnLines(padded_lines, np.zeros((*padded_lines.shape[:2], 2)))
+        padded_lines[..., : fitted_lines.lines.shape[-1] - 1] = fitted_lines.lines[..., :-1]
+        padded_lines[..., -1] = fitted_lines.lines[..., -1]
+        return OwnLines(padded_lines, fitted_lines.limits)

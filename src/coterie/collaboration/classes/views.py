@@ -38,25 +38,31 @@ class Directions:
 
     @classmethod
     def of(cls, own: Array) -> Directions:
-        """Return the directions of learners' own lines (C, L, q)."""
-        n_columns, n = own.shape[:2]
-        offsets, slopes = own[:, :, -1].T, own[:, :, :-1].transpose(1, 0, 2).reshape(n, -1)
-        first = np.eye(n_columns) if n_columns <= DIRECTIONS else _principal(offsets)
-        return cls(first, _principal(slopes))
+        """Return the principal directions of learners' departures ``own`` (C, L, q) from a common line."""
+        n_columns, n_learners = own.shape[:2]
+        offsets, slopes = own[:, :, -1].T, own[:, :, :-1].transpose(1, 0, 2).reshape(n_learners, -1)
+        offset_directions = np.eye(n_columns) if n_columns <= DIRECTIONS else _principal(offsets)
+        return cls(offset_directions, _principal(slopes))
 
     def numbers(self, own: Array) -> Array:
-        """Return where learners stand along them, of shape (L, d + e)."""
+        """Return the learners' coordinates along the directions, (L, d + e): offsets first, then slopes.
+
+        Models see these few numbers instead of all departures ``own`` (C, L, q).
+        """
         slopes = own[:, :, :-1].transpose(1, 0, 2).reshape(own.shape[1], -1)
         return np.column_stack([own[:, :, -1].T @ self.offsets.T, slopes @ self.slopes.T])
 
 
 def _principal(values: Array) -> Array:
-    """Return the leading principal directions of rows of values, their largest entry positive."""
+    """Return the leading principal directions of the rows of ``values`` (L, k), at most `DIRECTIONS`.
+
+    The sign of a direction is arbitrary: its largest entry is made positive.
+    """
     if not values.any():
         return np.zeros((0, values.shape[1]))
-    result: Array = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)[2][:DIRECTIONS]
-    largest = result[np.arange(len(result)), np.abs(result).argmax(axis=1)]
-    return result * np.where(largest < 0, -1.0, 1.0)[:, None]
+    directions: Array = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)[2][:DIRECTIONS]
+    largest_entries = directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)]
+    return directions * np.where(largest_entries < 0, -1.0, 1.0)[:, None]
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,11 @@ class ClassViews:
         return np.asarray(self._table.folds.training[list(without)].all(axis=0))
 
     def _labels(self, fold: int | None, training: Array) -> Array:
-        """Return the coteries of everybody; who shaped none joins the one whose line loses least on it."""
+        """Return the coteries (L,) of all learners, made again without ``fold``; None keeps the chosen ones.
+
+        Learners that shaped no coterie join the one whose line has the smallest log loss on their
+        rows that are marked in ``training`` (N,).
+        """
         table = self._table
         if fold is None or table.n_coteries == 1:
             return table.labels
@@ -137,16 +147,28 @@ class ClassViews:
             rows = table.rows.only(training & (labels >= 0)[table.rows.owner])
             placed_labels = np.maximum(labels, 0)
             lines = fit_lines(rows, placed_labels, self._ratios[True]).common
-            selected = np.flatnonzero(training & (labels < 0)[table.rows.owner])
-            values = np.clip(np.einsum("nq,ckq->knc", table.rows.Z[selected], lines), -SUREST, SUREST)
-            losses = np.sum(np.logaddexp(0, values) - table.rows.Y[selected] * values, axis=2)
-            owner = table.rows.owner[selected]
-            by_learner = np.array([np.bincount(owner, part, len(labels)) for part in losses])
-            labels = np.where(labels < 0, by_learner.argmin(axis=0), labels)
+            unplaced_rows = np.flatnonzero(training & (labels < 0)[table.rows.owner])
+            log_odds_of_clusters = np.clip(
+                np.einsum("nq,ckq->knc", table.rows.Z[unplaced_rows], lines), -SUREST, SUREST
+            )
+            losses = np.sum(
+                np.logaddexp(0, log_odds_of_clusters) - table.rows.Y[unplaced_rows] * log_odds_of_clusters,
+                axis=2,
+            )
+            owner = table.rows.owner[unplaced_rows]
+            losses_of_learners = np.array(
+                [np.bincount(owner, losses_of_cluster, len(labels)) for losses_of_cluster in losses]
+            )
+            labels = np.where(labels < 0, losses_of_learners.argmin(axis=0), labels)
         return labels
 
     def view(self, fold: int | None) -> ClassView:
-        """Return the rows without a fold; None: all rows are trained on."""
+        """Return all rows as models see them without ``fold``, None for no fold: lines and descriptions.
+
+        A row that is trained on is described without its own fold (``inner_fold`` below), so that
+        models learn how far descriptions hold for new rows. Held-out rows are described by all rows
+        that are trained on.
+        """
         table, without = self._table, () if fold is None else (fold,)
         rows, owner = table.rows, table.rows.owner
         training, one_cluster = self._training_rows(without), np.zeros(rows.n_learners, dtype=int)
@@ -156,36 +178,40 @@ class ClassViews:
         directions = Directions.of(lines.own)
         context = table.context(directions, lines.own, labels)[owner]
         line = log_odds(rows.Z, lines.of_learners(one_cluster)[owner])
-        common = np.clip(rows.Z @ lines.common[:, 0].T, -SUREST, SUREST)
-        inside, coterie_line, plain = lines, line, common
+        common_line = np.clip(rows.Z @ lines.common[:, 0].T, -SUREST, SUREST)
+        lines_of_coteries, coterie_line, plain_coterie_line = lines, line, common_line
         if table.n_coteries > 1:
-            inside = fit_lines(rows.only(training), labels, self._ratios[True])
-            coterie_line = log_odds(rows.Z, inside.of_learners(labels)[owner])
-            plain = log_odds(rows.Z, inside.common[:, labels].transpose(1, 0, 2)[owner])
-        for other in range(len(table.folds)):
-            selected = np.flatnonzero(training & (table.folds.held_out == other))
-            if other == fold or not len(selected):
+            lines_of_coteries = fit_lines(rows.only(training), labels, self._ratios[True])
+            coterie_line = log_odds(rows.Z, lines_of_coteries.of_learners(labels)[owner])
+            plain_coterie_line = log_odds(
+                rows.Z, lines_of_coteries.common[:, labels].transpose(1, 0, 2)[owner]
+            )
+        for inner_fold in range(len(table.folds)):
+            fold_rows = np.flatnonzero(training & (table.folds.held_out == inner_fold))
+            if inner_fold == fold or not len(fold_rows):
                 continue
-            inner_rows = rows.only(self._training_rows((*without, other)))
-            own = effects_of(inner_rows, lines.common, one_cluster, lines.ratios)
-            context[selected] = table.context(directions, own, labels)[owner[selected]]
-            here = replace(lines, own=own).of_learners(one_cluster)
-            line[selected] = log_odds(rows.Z[selected], here[owner[selected]])
-            coterie_line[selected] = line[selected]
+            inner_rows = rows.only(self._training_rows((*without, inner_fold)))
+            departures = effects_of(inner_rows, lines.common, one_cluster, lines.ratios)
+            context[fold_rows] = table.context(directions, departures, labels)[owner[fold_rows]]
+            inner_lines = replace(lines, own=departures).of_learners(one_cluster)
+            line[fold_rows] = log_odds(rows.Z[fold_rows], inner_lines[owner[fold_rows]])
+            coterie_line[fold_rows] = line[fold_rows]
             if table.n_coteries > 1:
-                own = effects_of(inner_rows, inside.common, labels, inside.ratios)
-                here = replace(inside, own=own).of_learners(labels)
-                coterie_line[selected] = log_odds(rows.Z[selected], here[owner[selected]])
+                departures = effects_of(
+                    inner_rows, lines_of_coteries.common, labels, lines_of_coteries.ratios
+                )
+                inner_lines = replace(lines_of_coteries, own=departures).of_learners(labels)
+                coterie_line[fold_rows] = log_odds(rows.Z[fold_rows], inner_lines[owner[fold_rows]])
         return ClassView(
-            training,
-            validation,
-            context,
-            line,
-            common,
-            coterie_line,
-            plain,
-            labels,
-            directions,
-            lines,
-            inside,
+            training=training,
+            validation=validation,
+            context=context,
+            line=line,
+            common=common_line,
+            coterie_line=coterie_line,
+            plain_coterie_line=plain_coterie_line,
+            labels=labels,
+            directions=directions,
+            lines=lines,
+            coterie_lines=lines_of_coteries,
         )

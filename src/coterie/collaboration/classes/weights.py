@@ -38,62 +38,84 @@ class MixtureWeights:
 
 
 def mixture_weights(chances: Array, counts: Array) -> Array:
-    """Return the weights (E,) under which classes are most probable; rows (n, E) count by ``counts`` (n,)."""
+    """Return the weights (E,) of a mixture of E predictors that maximise the likelihood of the classes.
+
+    ``chances`` (n, E) are the probabilities that each predictor gave to the class that came, and
+    ``counts`` (n,) weigh rows. Each step is one of expectation maximisation.
+    """
     weights = np.full(chances.shape[1], 1 / chances.shape[1])
     if not counts.any():
         return weights
     counts = counts / counts.sum()
     for _ in range(STEPS):
         weights = weights * ((counts / (chances @ weights)) @ chances)
-    result: Array = weights / weights.sum()
-    return result
+    normalised: Array = weights / weights.sum()
+    return normalised
 
 
 def _personal(
-    chances: Array, counts: Array, owner: Array, n: int, common: Array, pseudo_rows: float
+    chances: Array, counts: Array, owner: Array, n_learners: int, common: Array, pseudo_rows: float
 ) -> Array:
-    """Return the weights (L, E) of learners, which count ``pseudo_rows`` of the common ones."""
-    weights = np.tile(common, (n, 1))
+    """Return each learner's mixture weights, (L, E), by expectation maximisation on its own rows.
+
+    ``pseudo_rows`` rows with the ``common`` weights (E,) are added for each learner; infinitely many
+    leave the common weights as they are.
+    """
+    weights = np.tile(common, (n_learners, 1))
     if np.isinf(pseudo_rows):
         return weights
     for _ in range(STEPS // 4):
-        parts = weights[owner] * chances
-        parts *= (counts / parts.sum(axis=1))[:, None]
-        sums = np.array([np.bincount(owner, column, n) for column in parts.T]).T + pseudo_rows * common
-        weights = sums / sums.sum(axis=1, keepdims=True)
+        responsibilities = weights[owner] * chances
+        responsibilities *= (counts / responsibilities.sum(axis=1))[:, None]
+        responsibility_sums = (
+            np.array([np.bincount(owner, column, n_learners) for column in responsibilities.T]).T
+            + pseudo_rows * common
+        )
+        weights = responsibility_sums / responsibility_sums.sum(axis=1, keepdims=True)
     return weights
 
 
 def _strongest(losses: Array) -> int:
-    """Return the last row of (S, L) whose mean is within a standard error of the best one's, paired."""
-    excess = losses - losses[losses.mean(axis=1).argmin()]
-    errors = excess.std(axis=1) / np.sqrt(max(losses.shape[1] - 1, 1))
-    return int(np.flatnonzero(excess.mean(axis=1) <= errors)[-1])
+    """Return the last shrinkage whose mean loss is within a standard error of the smallest one.
+
+    ``losses`` (S, L) are those of learners by shrinkage, from weak to strong; differences are paired by
+    learner.
+    """
+    excess_losses = losses - losses[losses.mean(axis=1).argmin()]
+    standard_errors = excess_losses.std(axis=1) / np.sqrt(max(losses.shape[1] - 1, 1))
+    return int(np.flatnonzero(excess_losses.mean(axis=1) <= standard_errors)[-1])
 
 
 def learn_mixtures(
     chances: Array, counts: Array, scales: Array, owner: Array, folds: Array, n_folds: int, n: int
 ) -> MixtureWeights:
-    """Learn common and personal weights.
+    """Learn common and personal weights of a mixture of E predictors, on all rows and without each fold.
 
-    ``chances`` (N, E) are what each predictor gave to the class that came, out of fold. Rows count by
-    ``counts`` (N,) for their learner and by ``scales`` (N,) for all; ``folds`` (N,) holds each out.
+    ``chances`` (N, E) are out-of-fold probabilities that each predictor gave to the class that came. Rows
+    count by ``counts`` (N,) for their learner and by ``scales`` (N,) for all. ``folds`` (N,) is the fold
+    that holds each row out, ``owner`` (N,) its learner among ``n``.
     """
     chances = np.maximum(chances, LEAST_CHANCE)
     training_sets = [folds >= 0, *((folds >= 0) & (folds != fold) for fold in range(n_folds))]
     common = np.array([mixture_weights(chances[rows], scales[rows]) for rows in training_sets])
-    sizes = np.maximum(np.bincount(owner[training_sets[0]], counts[training_sets[0]], n), 1e-300)
-    losses, result = [], []
+    rows_of_learners = np.maximum(np.bincount(owner[training_sets[0]], counts[training_sets[0]], n), 1e-300)
+    losses, weights_by_shrinkage = [], []
     for pseudo_rows in SHRINKAGES:
-        weights = np.array(
+        personal_weights = np.array(
             [
-                _personal(chances[rows], counts[rows], owner[rows], n, one, pseudo_rows)
-                for rows, one in zip(training_sets, common, strict=True)
+                _personal(chances[rows], counts[rows], owner[rows], n, common_weights, pseudo_rows)
+                for rows, common_weights in zip(training_sets, common, strict=True)
             ]
         )
-        weights_of_row = weights[1 + np.maximum(folds, 0), owner]
+        weights_of_row = personal_weights[1 + np.maximum(folds, 0), owner]
         rows = -np.log(np.einsum("ne,ne->n", weights_of_row, chances)) * counts
-        losses.append(np.bincount(owner[training_sets[0]], rows[training_sets[0]], n) / sizes)
-        result.append(weights)
-    best = _strongest(np.array(losses))
-    return MixtureWeights(common[0], common[1:], result[best][0], result[best][1:], SHRINKAGES[best])
+        losses.append(np.bincount(owner[training_sets[0]], rows[training_sets[0]], n) / rows_of_learners)
+        weights_by_shrinkage.append(personal_weights)
+    best_shrinkage = _strongest(np.array(losses))
+    return MixtureWeights(
+        common=common[0],
+        common_without=common[1:],
+        personal=weights_by_shrinkage[best_shrinkage][0],
+        personal_without=weights_by_shrinkage[best_shrinkage][1:],
+        shrinkage=SHRINKAGES[best_shrinkage],
+    )

@@ -46,8 +46,8 @@ class FewRows:
 
 
 def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
-    """Return how a learner predicts who has nobody to learn with: as it would alone, and unguarded."""
-    nothing = np.zeros((1, learners.n_features + 1))
+    """Return how the only learner predicts: with its own model, without bounds, as it would alone."""
+    no_correction = np.zeros((1, learners.n_features + 1))
     return NestedCollaboration(
         learner_ids=learners.ids,
         method="auto",
@@ -58,7 +58,7 @@ def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
         newcomer_weight_rows=np.zeros(1, dtype=int),
         residuals=selection.residuals,
         bounds=np.array([[-np.inf, np.inf]]),
-        corrections=nothing,
+        corrections=no_correction,
         correction_bounds=np.zeros((1, 2)),
         limits=np.tile([[-np.inf], [np.inf]], (1, learners.n_features)),
         plausible=np.array([[-np.inf, np.inf]]),
@@ -87,7 +87,12 @@ def _nest_pooled(
     recipe: Recipe,
     steps: Steps,
 ) -> tuple[NestedCollaboration, Array]:
-    """Mix own models and models of pooled rows; return also the residuals (M, 2) of those with few rows."""
+    """Return how learners mix their own models with models of pooled rows.
+
+    Return also the out-of-fold residuals (M, 2) of the rows of learners with ``few`` rows: of their
+    mixture, and of what all learners share. ``labels`` (L,) are the chosen clusters, and ``own`` has the
+    own models by fold.
+    """
     all_learners, shaping = learners, np.ones(len(learners), dtype=bool)
     folds, own_predictions = own.folds, own.predictions[:, 0]
     if few is not None:
@@ -98,6 +103,7 @@ def _nest_pooled(
         own_predictions = np.r_[own_predictions, np.full(len(few.learners.y), np.nan)]
 
     def labels_without(fold: int) -> Array:
+        """Return the clusters (L,) made again without the rows that a fold holds out."""
         return labels_without_fold(learners, selection, own.folds.training[fold], own.models[fold], recipe)
 
     table = PooledTable.of(all_learners, shaping, labels, folds, labels_without, levels=levels)
@@ -105,22 +111,22 @@ def _nest_pooled(
     variances = response_variances(table)
     scales = row_scales(table, variances)
     dictionary = fit_dictionary(table, own_predictions, scales, trees, recipe.engine, recipe.seed, steps)
-    columns = plausible_columns(table, dictionary.out_of_fold)
-    stacked = weigh(table, dictionary, columns, own_predictions, variances)
-    nested = assemble(table, selection, own.bounds, dictionary, stacked)
-    both_residuals = (
-        np.column_stack([stacked.residuals, table.rows.y - dictionary.plain[:, 0]]) * table.units.size
+    clipped_predictions = plausible_columns(table, dictionary.out_of_fold)
+    stacked_weights = weigh(table, dictionary, clipped_predictions, own_predictions, variances)
+    nested = assemble(table, selection, own.bounds, dictionary, stacked_weights)
+    residuals_of_both = (
+        np.column_stack([stacked_weights.residuals, table.rows.y - dictionary.plain[:, 0]]) * table.units.size
     )
-    return nested, both_residuals[len(learners.y) :]
+    return nested, residuals_of_both[len(learners.y) :]
 
 
 @dataclass(frozen=True)
 class NestedResult:
-    """Nested coteries, and what was measured of learners with few rows.
+    """Nested coteries, and out-of-fold residuals of own models and of learners with few rows.
 
-    ``own_predictions`` says how the learners with models of their own do alone. ``few_residuals`` and
-    ``few_all_residuals`` have the honest residuals of the rows of the others, by learner: with others, and
-    under what all learners share. ``few_weight_rows`` (M,) are their rows of the collaboration's weights.
+    ``own`` has the residuals of the learners' own models. The others are of learners with few rows, one
+    array for each: ``few_residuals`` under their mixture, ``few_all_residuals`` under what all learners
+    share. ``few_weight_rows`` (M,) are their rows of the collaboration's weights.
     """
 
     collaboration: NestedCollaboration
@@ -145,33 +151,39 @@ def nest_learners(
     trees: str = "full",
     levels: bool = True,
 ) -> NestedResult:
-    """Mix what learners take from themselves, their coteries and all; see `nest_coteries`.
+    """Return how each learner mixes its own model, its coterie's and everybody's; see `nest_coteries`.
 
-    Records and ``labels`` (L,) are in the order of ``learners``. The rows of learners with ``few`` rows are
-    pooled with the others'. ``trees`` are ``"full"`` or ``"fast"``; there are none where all candidates are
-    linear by least squares, unless they are fast. ``levels`` is false where each learner's response has been
-    centred: the level of some of its rows would then reveal the other rows.
+    Records and ``labels`` (L,), the chosen clusters, are in the order of ``learners``. The rows of
+    learners with ``few`` rows are pooled with the others'.
+
+    ``trees`` are ``"full"`` or ``"fast"``; ``"full"`` has none where all candidates are linear by least
+    squares. ``levels`` is false where each learner's response has been centred: the mean of some of its
+    rows would then reveal that of the others.
     """
     if len(learners) == 1 and few is None:
         bounds = np.array([[-np.inf, np.inf]])
         return NestedResult(
             _only_one(learners, selection), OwnResiduals(learners.ids, selection.residuals, 0.5, bounds)
         )
-    sets = candidates_per_learner(candidates, learners.ids.tolist())
-    for name, known in zip(selection.names, sets, strict=True):
-        if name not in known:
+    candidate_sets = candidates_per_learner(candidates, learners.ids.tolist())
+    for name, offered in zip(selection.names, candidate_sets, strict=True):
+        if name not in offered:
             raise ValueError(
-                f"A learner chose {name!r}, which is not among the candidates {listed(known)}: pass "
+                f"A learner chose {name!r}, which is not among the candidates {listed(offered)}: pass "
                 "nest_coteries the candidates that select_models was given."
             )
     folds = folds_of(learners, selection, n_folds, splitter, recipe.seed)
     steps = Steps("Collaborate", 2 * len(folds) + 2)
-    own = own_by_fold(learners, selection, folds, sets, recipe, steps.done)
+    own = own_by_fold(learners, selection, folds, candidate_sets, recipe, steps.done)
     if form == "average":
         nested = nest_averages(learners, selection, exchange, labels, own, recipe)
         steps.finish()
         return NestedResult(nested, own.judged(learners))
-    if trees == "full" and all(by_least_squares(c) for subset in sets for c in subset.values()):
+    if trees == "full" and all(
+        by_least_squares(candidate)
+        for learner_candidates in candidate_sets
+        for candidate in learner_candidates.values()
+    ):
         trees = "none"
     elif not levels:
         trees = "without levels"
@@ -186,9 +198,16 @@ def nest_learners(
     own_residuals = own.judged(learners)
     if few is None:
         return NestedResult(nested, own_residuals)
-    parts = [tuple(np.split(column[:, None], few.learners.offsets[1:-1])) for column in few_residuals.T]
+    residuals_by_learner = [
+        tuple(np.split(residual_column[:, None], few.learners.offsets[1:-1]))
+        for residual_column in few_residuals.T
+    ]
     return NestedResult(
-        nested, own_residuals, parts[0], parts[1], len(learners) + np.arange(len(few.learners))
+        collaboration=nested,
+        own=own_residuals,
+        few_residuals=residuals_by_learner[0],
+        few_all_residuals=residuals_by_learner[1],
+        few_weight_rows=len(learners) + np.arange(len(few.learners)),
     )
 
 
@@ -273,7 +292,16 @@ def nest_coteries(
         exchange.aligned_to(learners.ids),
         labels,
         candidates,
-        Recipe(int(labels.max()) + 1, scale, refine, robust, seed, runner, landmarks, refine_rounds),
+        Recipe(
+            chosen=int(labels.max()) + 1,
+            scale=scale,
+            refine=refine,
+            robust=robust,
+            seed=seed,
+            engine=runner,
+            landmarks=landmarks,
+            rounds=refine_rounds,
+        ),
         form=form,
         n_folds=n_folds,
         splitter=splitter,

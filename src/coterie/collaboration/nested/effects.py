@@ -25,16 +25,18 @@ MOST_SLOPES = 60
 
 
 def slope_units(spreads: Array) -> Array:
-    """Return the common unit of every predictor, of shape (p,): the median of the learners' spreads (L, p).
+    """Return a common unit for each predictor, of shape (p,), from the learners' spreads (L, p).
 
-    A unit is infinite where hardly any learner sees the predictor vary, so that it gets no slope.
+    It is the median standard deviation over learners, so that slopes of different predictors and learners
+    can share one variance. A predictor that is constant for all learners has an infinite unit, and gets
+    no slope.
     """
     units = np.median(spreads, axis=0)
-    seldom = units <= 0
+    is_mostly_constant = units <= 0
     # A predictor that varies for a minority only: the unit of those for whom it does.
-    for k in np.flatnonzero(seldom):
-        varying = spreads[spreads[:, k] > 0, k]
-        units[k] = np.median(varying) if len(varying) else np.inf
+    for column in np.flatnonzero(is_mostly_constant):
+        positive_spreads = spreads[spreads[:, column] > 0, column]
+        units[column] = np.median(positive_spreads) if len(positive_spreads) else np.inf
     return units
 
 
@@ -55,54 +57,74 @@ class OwnRows:
 
     @classmethod
     def of(cls, X: Array, units: Array, noise: float) -> OwnRows:
-        """Prepare rows of shape (n, p)."""
-        usable = X[:, :0] if X.shape[1] > MOST_SLOPES else X
-        units = units[: usable.shape[1]]
-        centre = usable.mean(axis=0)
-        Z = (usable - centre) / units
-        values, vectors = np.linalg.eigh(Z.T @ Z)
-        return cls(centre, units, Z, np.maximum(values, 0.0), vectors, noise)
+        """Prepare rows X (n, p) for fitting; with more than `MOST_SLOPES` predictors there are no slopes.
+
+        ``units`` (p,) are common units of the predictors, and ``noise`` is the prior guess of the
+        noise variance.
+        """
+        used_X = X[:, :0] if X.shape[1] > MOST_SLOPES else X
+        units = units[: used_X.shape[1]]
+        centre = used_X.mean(axis=0)
+        Z = (used_X - centre) / units
+        eigenvalues, eigenvectors = np.linalg.eigh(Z.T @ Z)
+        return cls(
+            centre=centre,
+            units=units,
+            Z=Z,
+            eigenvalues=np.maximum(eigenvalues, 0.0),
+            eigenvectors=eigenvectors,
+            noise=noise,
+        )
 
     def likelihoods(self, residuals: Array) -> Array:
-        """Return log marginal likelihoods of shape (D, offsets, slopes) of D columns of residuals."""
+        """Return log marginal likelihoods (D, A, B) of D columns of residuals (n, D) of shared models.
+
+        A and B are the numbers of grid points for the variance of offsets and of slopes, in units of
+        the noise. The noise variance is integrated out under its prior. The eigenvectors of Z'Z make
+        all grid points cheap.
+        """
         n, n_columns = residuals.shape
         means = residuals.mean(axis=0)
-        inner = residuals - means
-        along = (self.eigenvectors.T @ (self.Z.T @ inner)) ** 2
-        A, B = OFFSET_RATIOS, SLOPE_RATIOS
-        stretch = 1 + B[:, None] * self.eigenvalues
-        explained = np.einsum("bk,kd->db", B[:, None] / stretch, along)
-        unexplained = (inner**2).sum(axis=0)[:, None] - explained
-        between = n * means[:, None] ** 2 / (1 + n * A)
-        square = np.maximum(unexplained[:, None, :] + between[:, :, None], 0.0) + PRIOR_ROWS * self.noise
-        volume = np.log1p(n * A)[:, None] + np.log(stretch).sum(axis=1)
-        likelihood: Array = -0.5 * ((n + PRIOR_ROWS) * np.log(square) + volume)
-        return likelihood.reshape(n_columns, len(A), len(B))
+        centred = residuals - means
+        squared_projections = (self.eigenvectors.T @ (self.Z.T @ centred)) ** 2
+        offset_ratios, slope_ratios = OFFSET_RATIOS, SLOPE_RATIOS
+        eigenvalue_factors = 1 + slope_ratios[:, None] * self.eigenvalues
+        explained = np.einsum("bk,kd->db", slope_ratios[:, None] / eigenvalue_factors, squared_projections)
+        unexplained = (centred**2).sum(axis=0)[:, None] - explained
+        offset_squares = n * means[:, None] ** 2 / (1 + n * offset_ratios)
+        quadratic_forms = (
+            np.maximum(unexplained[:, None, :] + offset_squares[:, :, None], 0.0) + PRIOR_ROWS * self.noise
+        )
+        log_determinants = np.log1p(n * offset_ratios)[:, None] + np.log(eigenvalue_factors).sum(axis=1)
+        log_likelihoods: Array = -0.5 * ((n + PRIOR_ROWS) * np.log(quadratic_forms) + log_determinants)
+        return log_likelihoods.reshape(n_columns, len(offset_ratios), len(slope_ratios))
 
     def coefficients(self, residuals: Array, ratios: Array) -> Array:
-        """Return slopes of the predictors as they came, then the intercept, of shape (D, p + 1).
+        """Return shrunken slopes in the predictors' own units, then the intercept, of shape (D, p + 1).
 
-        ``residuals`` (n, D) are those of D shared models on these rows, ``ratios`` (D, 2) the variance of
-        offset and of slopes for each, in units of the noise.
+        These are the best linear unbiased predictions of the learner's random effects. ``residuals``
+        (n, D) are those of D shared models on these rows. ``ratios`` (D, 2) are the variances of
+        offset and slopes of each, in units of the noise.
         """
         n = len(residuals)
         means = residuals.mean(axis=0)
         offsets = means * n * ratios[:, 0] / (1 + n * ratios[:, 0])
-        along = self.eigenvectors.T @ (self.Z.T @ (residuals - means))
-        shrunk = along * ratios[:, 1] / (1 + self.eigenvalues[:, None] * ratios[:, 1])
-        slopes = ((self.eigenvectors @ shrunk) / self.units[:, None]).T
+        projections = self.eigenvectors.T @ (self.Z.T @ (residuals - means))
+        shrunken = projections * ratios[:, 1] / (1 + self.eigenvalues[:, None] * ratios[:, 1])
+        slopes = ((self.eigenvectors @ shrunken) / self.units[:, None]).T
         return np.column_stack([slopes, offsets - slopes @ self.centre])
 
 
 def best_ratios(likelihoods: Array, *, slopes: bool) -> Array:
-    """Return the ratios (D, 2) of the largest likelihood (D, offsets, slopes), summed over learners.
+    """Return the variances (D, 2) of offset and slopes where the log-likelihood is largest.
 
-    Without ``slopes``, an offset only.
+    ``likelihoods`` (D, A, B) are summed over learners, on a grid of both variances in units of the noise.
+    If ``slopes`` is false, slopes have the variance zero.
     """
-    known = likelihoods if slopes else likelihoods[:, :, :1]
-    best = known.reshape(len(known), -1).argmax(axis=1)
-    indices = np.unravel_index(best, known.shape[1:])
-    return np.column_stack([OFFSET_RATIOS[indices[0]], SLOPE_RATIOS[indices[1]]])
+    grid = likelihoods if slopes else likelihoods[:, :, :1]
+    best = grid.reshape(len(grid), -1).argmax(axis=1)
+    grid_positions = np.unravel_index(best, grid.shape[1:])
+    return np.column_stack([OFFSET_RATIOS[grid_positions[0]], SLOPE_RATIOS[grid_positions[1]]])
 
 
 def linear_values(X: Array, coefficients: Array) -> Array:

@@ -24,7 +24,7 @@ from coterie._seeds import seeded_copy
 from coterie.kernels.affine import AFFINE_PREDICTIONS
 from coterie.method.fitting import fit_model
 
-# Affine, but not by least squares: moments would not do what they do.
+# Affine, but not by least squares: fits from sums of squares and products would not do what they do.
 _OTHER_LOSSES = (HuberRegressor, LinearSVR, QuantileRegressor, SGDRegressor, TheilSenRegressor)
 SCALERS = (StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler)
 
@@ -42,7 +42,10 @@ class ModelFit:
 
 
 def fit_or_replace(job: ModelFit) -> Any:
-    """Return the fitted candidate, or what stands in for it."""
+    """Return the fitted candidate; where fitting fails, the model ``otherwise`` or the mean response.
+
+    A failure on few rows must not stop the fit of all learners; a poor substitute gets little weight.
+    """
     try:
         return fit_model(seeded_copy(job.candidate, job.seed), job.X, job.y, job.weights)
     except Exception:  # a family may fail on few rows: what stands in weighs what it deserves
@@ -55,15 +58,19 @@ def fit_or_replace(job: ModelFit) -> Any:
 
 
 def by_least_squares(candidate: Any) -> bool:
-    """Tell whether a candidate, not fitted yet, is linear by least squares, with or without a penalty."""
+    """Tell whether an unfitted candidate is linear by least squares, with or without a penalty.
+
+    Scalers before it, in a pipeline or for the response, are allowed. Where all candidates are of this
+    kind, the user wants lines, and no trees take part.
+    """
     if type(candidate) is Pipeline:
         steps = [step for _, step in candidate.steps[:-1]]
-        plain = all(step in (None, "passthrough") or type(step) in SCALERS for step in steps)
-        return plain and by_least_squares(candidate.steps[-1][1])
+        only_scalers = all(step in (None, "passthrough") or type(step) in SCALERS for step in steps)
+        return only_scalers and by_least_squares(candidate.steps[-1][1])
     if type(candidate) is TransformedTargetRegressor:
-        inside = LinearRegression() if candidate.regressor is None else candidate.regressor
-        return type(candidate.transformer) in SCALERS and by_least_squares(inside)
-    affine = getattr(type(candidate), "predict", None) in AFFINE_PREDICTIONS
-    if not affine or isinstance(candidate, _OTHER_LOSSES):
+        inner_regressor = LinearRegression() if candidate.regressor is None else candidate.regressor
+        return type(candidate.transformer) in SCALERS and by_least_squares(inner_regressor)
+    is_affine = getattr(type(candidate), "predict", None) in AFFINE_PREDICTIONS
+    if not is_affine or isinstance(candidate, _OTHER_LOSSES):
         return False
     return not getattr(candidate, "positive", False) and bool(getattr(candidate, "fit_intercept", True))

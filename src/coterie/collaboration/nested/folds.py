@@ -29,47 +29,65 @@ class Folds:
 
 
 def random_folds(learners: Learners, n_folds: int, entropy: int) -> Folds:
-    """Return folds that cut every learner's rows at random, by its own id; every row is held out once."""
+    """Return folds that cut every learner's rows at random into equal parts; each row is held out once.
+
+    A learner's cut depends on its own id and the seed ``entropy`` only, so that other learners do not
+    change it.
+    """
     held_out = np.empty(len(learners.y), dtype=int)
-    for j in range(len(learners)):
-        order = generator_for(entropy, f"folds of {learners.ids[j]}").permutation(learners.sizes[j])
-        held_out[learners.span(j)] = order % n_folds
+    for learner in range(len(learners)):
+        order = generator_for(entropy, f"folds of {learners.ids[learner]}").permutation(
+            learners.sizes[learner]
+        )
+        held_out[learners.span(learner)] = order % n_folds
     return Folds(held_out, held_out != np.arange(n_folds)[:, None])
 
 
 def block_folds(learners: Learners, n_folds: int) -> Folds:
-    """Return folds that cut every learner's rows into blocks of neighbours, for rows in order."""
-    index = np.arange(len(learners.y)) - np.repeat(learners.offsets[:-1], learners.sizes)
-    held_out = index * n_folds // learners.sizes[learners.owner]
+    """Return folds that cut every learner's rows into blocks of neighbours; each row is held out once.
+
+    Neighbouring rows that depend on each other, as in time, then are mostly on the same side.
+    """
+    position_in_learner = np.arange(len(learners.y)) - np.repeat(learners.offsets[:-1], learners.sizes)
+    held_out = position_in_learner * n_folds // learners.sizes[learners.owner]
     return Folds(held_out, held_out != np.arange(n_folds)[:, None])
 
 
 def selected_folds(selection: Selection) -> Folds:
-    """Return the folds that a splitter made in Select, for rows that are not independent.
+    """Return the folds of all rows that a user's splitter made for each learner in Select.
 
-    A learner with fewer folds than others trains with all its rows in the folds that it lacks.
+    A learner with fewer folds than others trains on all its rows in the folds that it lacks.
     """
     n_folds = max(len(training) for training in selection.training)
-    padded = [
+    padded_training = [
         np.pad(training, ((0, n_folds - len(training)), (0, 0)), constant_values=True)
         for training in selection.training
     ]
-    return Folds(np.concatenate(selection.folds), np.hstack(padded))
+    return Folds(np.concatenate(selection.folds), np.hstack(padded_training))
 
 
 def forecast_folds(learners: Learners, n_folds: int) -> Folds:
-    """Return folds that hold out blocks of the later half of rows, and train on what came before."""
-    index = np.arange(len(learners.y)) - np.repeat(learners.offsets[:-1], learners.sizes)
-    passed = (2 * index + 1) / learners.sizes[learners.owner] - 1
-    held_out = np.where(passed < 0, -1, np.floor(passed * n_folds)).astype(int)
+    """Return folds for forecasts: each holds out a block of rows and trains on all rows before it.
+
+    The blocks cut the later half of every learner's rows; the earlier half is never held out.
+    """
+    position_in_learner = np.arange(len(learners.y)) - np.repeat(learners.offsets[:-1], learners.sizes)
+    time_in_later_half = (2 * position_in_learner + 1) / learners.sizes[learners.owner] - 1
+    # From 0 to 1 in the later half of a learner's rows, negative in the earlier half.
+    held_out = np.where(time_in_later_half < 0, -1, np.floor(time_in_later_half * n_folds)).astype(int)
     return Folds(held_out, held_out < np.arange(n_folds)[:, None])
 
 
 def joined_folds(folds: Folds, others: Learners, entropy: int, *, in_order: bool) -> Folds:
-    """Return the folds with the rows of other learners behind, cut into as many."""
+    """Return ``folds`` with the rows of other learners appended, cut into as many folds of the same kind.
+
+    ``in_order`` says that neighbouring rows depend on each other, so that blocks are cut.
+    """
     n_folds = len(folds)
     if folds.forecasts:
-        theirs = forecast_folds(others, n_folds)
+        folds_of_others = forecast_folds(others, n_folds)
     else:
-        theirs = block_folds(others, n_folds) if in_order else random_folds(others, n_folds, entropy)
-    return Folds(np.r_[folds.held_out, theirs.held_out], np.hstack([folds.training, theirs.training]))
+        folds_of_others = block_folds(others, n_folds) if in_order else random_folds(others, n_folds, entropy)
+    return Folds(
+        np.r_[folds.held_out, folds_of_others.held_out], np.hstack([folds.training, folds_of_others.training])
+    )

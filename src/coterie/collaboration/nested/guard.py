@@ -15,7 +15,10 @@ MARGIN = 0.3
 
 
 def widened(values: Array) -> tuple[Array, Array]:
-    """Return the range of values along the first axis with a margin on both sides."""
+    """Return the lowest and highest of values along the first axis, with a margin on both sides.
+
+    The margin is the share `MARGIN` of the range.
+    """
     low, high = values.min(axis=0), values.max(axis=0)
     margin = MARGIN * (high - low)
     return low - margin, high + margin
@@ -26,7 +29,11 @@ PLAUSIBLE_SPREADS = 7.0
 
 
 def model_bounds(means: Array, variances: Array) -> Array:
-    """Return what models' predictions are kept within, (L, 2), by mean and variance of their response."""
+    """Return the range (L, 2) to which each model's predictions are clipped.
+
+    It is the mean of the response that the model was fitted on, plus or minus `PLAUSIBLE_SPREADS`
+    standard deviations. ``means`` and ``variances`` have the shape (L,).
+    """
     margins = PLAUSIBLE_SPREADS * np.sqrt(variances)
     return np.column_stack([means - margins, means + margins])
 
@@ -37,9 +44,10 @@ def guarded(model: Any, X: Array, bounds: Array) -> Array:
 
 
 def guarded_columns(model: Any, X: Array, bounds: Array, loss: Loss) -> Array:
-    """Return a model's predictions (n, C) within its bounds; the middle of them where it fails.
+    """Return a model's predictions (n, C), clipped to ``bounds`` (2,), the lowest and the highest allowed.
 
-    ``bounds`` (2,) are the lowest and highest prediction; infinite ones leave the model as it is.
+    Where the model predicts NaN, it is the middle of the bounds. Infinite bounds leave predictions as
+    they are.
     """
     prediction: Array = predict_rows(model, X, loss)
     if not np.isfinite(bounds).all():

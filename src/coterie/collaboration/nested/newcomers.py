@@ -31,19 +31,23 @@ class LinesAndLevels:
 
 
 def own_lines(weights: Array, bases: tuple[str, ...], placed: LinesAndLevels, units: Units) -> Array:
-    """Return the lines (M, q) that weights (M, E) of members give to learners, in units of the response."""
-    total = np.zeros_like(placed.lines)
+    """Return each learner's own line (M, q), in the response's units, from its weights (M, E) of members.
+
+    Members are added to a base: a line or a level, named in ``bases``. The bases of all members together
+    are one line, the weighted sum of lines and levels in ``placed``.
+    """
+    lines_in_units = np.zeros_like(placed.lines)
     for member, base in enumerate(bases):
         if base == "line":
-            total += weights[:, member, None] * placed.lines
+            lines_in_units += weights[:, member, None] * placed.lines
         elif base == "coterie line":
-            total += weights[:, member, None] * placed.coterie_lines
+            lines_in_units += weights[:, member, None] * placed.coterie_lines
         elif base == "level":
-            total[:, -1] += weights[:, member] * placed.levels
-    lines: Array = units.outside(total, level=False)
+            lines_in_units[:, -1] += weights[:, member] * placed.levels
+    lines: Array = units.outside(lines_in_units, level=False)
     # What is measured from the middle of all responses is brought back by as much as it weighs.
-    based = [member for member, base in enumerate(bases) if base != "nothing"]
-    lines[:, -1] += weights[:, based].sum(axis=1) * units.middle
+    members_with_base = [member for member, base in enumerate(bases) if base != "nothing"]
+    lines[:, -1] += weights[:, members_with_base].sum(axis=1) * units.middle
     return lines
 
 
@@ -69,36 +73,43 @@ class PooledNewcomers:
     several: bool = field(default=False)
 
     def rows_of(self, newcomers: Learners, labels: Array, n_context: int, n_models: int) -> tuple[Array, ...]:
-        """Return weights of models, lines, bounds of these and descriptions of newcomers, by coterie."""
+        """Return model weights, lines, bounds of lines, contexts and plausible ranges of newcomers.
+
+        ``labels`` gives the coterie that each of them joins. They weigh members as the average
+        learner does; their lines depart from their coterie's by shrunken effects of their own rows.
+        Ids are unknown: NaN.
+        """
         Z, y = self.units.rows(newcomers.X), self.units.response(newcomers.scalar_y)
-        folds = np.ones((1, len(y)), dtype=bool)
-        sums = FoldSums(Z, y, newcomers, folds).within()
+        one_fold = np.ones((1, len(y)), dtype=bool)
+        sums = FoldSums(Z, y, newcomers, one_fold).within()
         description = self.describer.describe(sums)
-        common = self.coterie_lines[labels]
-        own = np.empty_like(common)
-        for k in np.unique(labels):
-            members = np.flatnonzero(labels == k)
-            own[members] = own_effects(
-                sums.take(members, sums.total), self.coterie_lines[k], self.coterie_ratios
+        common_lines = self.coterie_lines[labels]
+        departures = np.empty_like(common_lines)
+        for coterie in np.unique(labels):
+            members = np.flatnonzero(labels == coterie)
+            departures[members] = own_effects(
+                sums.take(members, sums.total), self.coterie_lines[coterie], self.coterie_ratios
             )
-        placed = LinesAndLevels(self.describer.common + description.own, common + own, description.levels)
+        lines_and_levels = LinesAndLevels(
+            self.describer.common + description.own, common_lines + departures, description.levels
+        )
         weights = np.tile(self.weights, (len(newcomers), 1))
         lines = np.zeros((len(newcomers), newcomers.n_features + 1))
-        result = own_lines(weights, self.bases, placed, self.units)
-        lines[:, : result.shape[1] - 1], lines[:, -1] = result[:, :-1], result[:, -1]
-        models = np.zeros((len(newcomers), n_models))
+        weighted_lines = own_lines(weights, self.bases, lines_and_levels, self.units)
+        lines[:, : weighted_lines.shape[1] - 1], lines[:, -1] = weighted_lines[:, :-1], weighted_lines[:, -1]
+        model_weights = np.zeros((len(newcomers), n_models))
         for member, position in enumerate(self.positions):
             if position >= 0:
-                models[:, position] = weights[:, member]
+                model_weights[:, position] = weights[:, member]
         context = np.full((len(newcomers), n_context), np.nan)
-        known = [description.numbers, description.coteries]
+        described = [description.numbers, description.coteries]
         if self.several:
-            known.append(labels[:, None].astype(float))
-        beside = np.column_stack(known)
-        context[:, : beside.shape[1]] = beside
-        based = weights[:, [base != "nothing" for base in self.bases]].sum(axis=1, keepdims=True)
+            described.append(labels[:, None].astype(float))
+        described_columns = np.column_stack(described)
+        context[:, : described_columns.shape[1]] = described_columns
+        base_weights = weights[:, [base != "nothing" for base in self.bases]].sum(axis=1, keepdims=True)
         # What its own rows show is plausible, too, as it is for a learner of the fit.
-        seen = [widened(newcomers.scalar_y[newcomers.span(j)]) for j in range(len(newcomers))]
-        both = np.stack([np.array(seen), self.bounds[labels]])
-        bounds = np.column_stack([both[:, :, 0].min(axis=0), both[:, :, 1].max(axis=0)])
-        return models, lines, based * bounds, context, bounds
+        own_ranges = [widened(newcomers.scalar_y[newcomers.span(j)]) for j in range(len(newcomers))]
+        both_ranges = np.stack([np.array(own_ranges), self.bounds[labels]])
+        bounds = np.column_stack([both_ranges[:, :, 0].min(axis=0), both_ranges[:, :, 1].max(axis=0)])
+        return model_weights, lines, base_weights * bounds, context, bounds

@@ -32,20 +32,29 @@ class OwnByFold:
     bounds: Array = field(repr=False)
 
     def judged(self, learners: Learners) -> OwnResiduals:
-        """Return how well everybody does alone."""
+        """Return the out-of-fold residuals of every learner's own model, as a record."""
         residuals = learners.y - self.predictions
-        parts = tuple(np.split(residuals, learners.offsets[1:-1]))
-        return OwnResiduals(learners.ids, parts, float(self.folds.training.mean()), self.bounds)
+        residuals_by_learner = tuple(np.split(residuals, learners.offsets[1:-1]))
+        return OwnResiduals(
+            learners.ids, residuals_by_learner, float(self.folds.training.mean()), self.bounds
+        )
 
 
 def own_bounds(learners: Learners, rows: Any) -> Array:
-    """Return what the own model of some rows may predict, of shape (2,)."""
-    known = learners.loss.own_bounds(len(learners.y[rows]))
-    return np.array(known or widened(learners.scalar_y[rows]))
+    """Return the lowest and highest prediction, (2,), allowed to a model that is fitted on some rows.
+
+    It is what the loss sets for so many rows, else the range of their responses with a margin.
+    """
+    bounds_of_kind = learners.loss.own_bounds(len(learners.y[rows]))
+    return np.array(bounds_of_kind or widened(learners.scalar_y[rows]))
 
 
 def folds_of(learners: Learners, selection: Selection, n_folds: int, splitter: Any, seed: int) -> Folds:
-    """Return the folds: those of a splitter, blocks where rows are in order, else random ones."""
+    """Return the folds by which weights are learnt.
+
+    They are those of the user's splitter if there is one, blocks of neighbours where rows depend on each
+    other, else random ones.
+    """
     # More folds than rows would hold out nothing.
     n_folds = min(n_folds, int(learners.sizes.max()))
     if splitter is not None:
@@ -63,19 +72,23 @@ def own_by_fold(
     recipe: Recipe,
     done: Callable[[], None] = lambda: None,
 ) -> OwnByFold:
-    """Let everybody choose and fit its model without each fold; ``done`` is called after each."""
-    bounds = np.array([own_bounds(learners, learners.span(j)) for j in range(len(learners))])
+    """Let every learner choose and fit its own model again without each fold, and predict out of fold.
+
+    ``sets`` has the candidates of every learner; ``done`` is called after each fold, to report progress.
+    Predictions are clipped to what the rows trained on make plausible.
+    """
+    bounds = np.array([own_bounds(learners, learners.span(learner)) for learner in range(len(learners))])
     predictions, models = np.full(learners.y.shape, np.nan), []
     for fold, training in enumerate(folds.training):
-        own = refit_own(learners, training, selection, sets, recipe)
-        models.append(own)
+        models_of_fold = refit_own(learners, training, selection, sets, recipe)
+        models.append(models_of_fold)
         done()
-        for j in range(len(learners)):
-            span = learners.span(j)
+        for learner in range(len(learners)):
+            span = learners.span(learner)
             validation = np.flatnonzero(folds.held_out[span] == fold) + span.start
             if len(validation):
-                limits = own_bounds(learners, span.start + np.flatnonzero(training[span]))
+                bounds_of_fold = own_bounds(learners, span.start + np.flatnonzero(training[span]))
                 predictions[validation] = guarded_columns(
-                    own[j], learners.X[validation], limits, learners.loss
+                    models_of_fold[learner], learners.X[validation], bounds_of_fold, learners.loss
                 )
     return OwnByFold(folds, tuple(models), predictions, bounds)

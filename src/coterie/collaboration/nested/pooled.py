@@ -68,14 +68,13 @@ class _Fold:
 
 
 class CrossFit:
-    """Fits members without each fold.
+    """Fits the dictionary's members without each fold, dropping trees that get no weight on the first fold.
 
-    ``own_predictions`` (N,) has what learners' own models predict out of fold, in common units, NaN where
-    there is none; rows count by ``scales`` (N,).
+    Call `first_fold`, `keep` and `other_folds` in this order; then `out_of_fold` and `last_models`.
     """
 
     def __init__(self, table: PooledTable, trees: str, engine: Engine, seed: int) -> None:
-        """Make the rows without each fold, and choose the possible members."""
+        """Prepare the rows without each fold, and list the members that ``trees`` allows."""
         self._table, self._engine = table, engine
         self.folds = [_Fold(table.view(fold)) for fold in range(len(table.folds))]
         first = self.folds[0].view
@@ -88,38 +87,51 @@ class CrossFit:
         self.n_fits = 0
 
     def _grow(self, wanted: Sequence[tuple[int, DictionaryMember, int]]) -> list[Any]:
-        """Fit the trees of members, each without a fold and of a given size."""
+        """Fit trees and return them in order; ``wanted`` has a fold, a member and the size of its trees."""
         jobs = [self._tree_jobs.job(member, self.folds[fold].view, size) for fold, member, size in wanted]
         self.n_fits += len(jobs)
         with quiet_fits():
             return list(self._engine.map(grow, jobs))
 
     def first_fold(self) -> None:
-        """Fit all trees without the first fold, larger ones where small ones take many rounds."""
+        """Fit the trees of all members without the first fold, and choose between small and large trees.
+
+        Where small trees take many rounds of boosting, large ones are fitted, too, and kept if their
+        validation loss is lower.
+        """
         trees = [member for member in self.members if member.trees]
         sizes = [self._rule.fold_trees if member.cut_at_random else self._rule.leaves[0] for member in trees]
-        small = self._grow([(0, member, size) for member, size in zip(trees, sizes, strict=True)])
+        small_trees = self._grow([(0, member, size) for member, size in zip(trees, sizes, strict=True)])
         models = self.folds[0].models
-        models.update(zip((member.name for member in trees), small, strict=True))
+        models.update(zip((member.name for member in trees), small_trees, strict=True))
         self.sizes.update(zip((member.name for member in trees), sizes, strict=True))
-        slow = [
+        slow_members = [
             member
             for member in trees
             if member.may_be_large
             and best_rounds([losses_by_round(models[member.name])]) >= self._rule.rounds_of_small
         ]
-        for member, large in zip(slow, self._grow([(0, m, self._rule.leaves[1]) for m in slow]), strict=True):
-            if losses_by_round(large).min() < losses_by_round(models[member.name]).min():
-                models[member.name], self.sizes[member.name] = large, self._rule.leaves[1]
+        for member, large_trees in zip(
+            slow_members,
+            self._grow([(0, slow_member, self._rule.leaves[1]) for slow_member in slow_members]),
+            strict=True,
+        ):
+            if losses_by_round(large_trees).min() < losses_by_round(models[member.name]).min():
+                models[member.name], self.sizes[member.name] = large_trees, self._rule.leaves[1]
 
     def keep(self, own_predictions: Array, scales: Array) -> None:
-        """Drop the trees that get no weight on the first fold."""
+        """Drop the trees that get hardly any weight on the first fold, so that other folds need not fit them.
+
+        ``own_predictions`` (N,) are out-of-fold predictions of the learners' own models, NaN where
+        there is none, and ``scales`` (N,) weigh squared residuals. Lines, and the trees that
+        everybody shares, stay.
+        """
         validation = np.flatnonzero(self.folds[0].view.validation & np.isfinite(own_predictions))
         if not any(member.trees for member in self.members) or len(validation) < 2:
             return
-        columns = [self._predicted(member, 0)[validation] for member in self.members]
+        member_predictions = [self._predicted(member, 0)[validation] for member in self.members]
         residuals = self._table.rows.y[validation, None] - np.column_stack(
-            [*columns, own_predictions[validation]]
+            [*member_predictions, own_predictions[validation]]
         )
         weights = simplex_weights((residuals * scales[validation, None]).T @ residuals)
         self.members = tuple(
@@ -129,65 +141,82 @@ class CrossFit:
         )
 
     def other_folds(self) -> None:
-        """Fit the trees that are left without the other folds, and choose their rounds."""
+        """Fit the trees that are left without each other fold, and choose their rounds of boosting."""
         trees = [member for member in self.members if member.trees]
-        wanted = [(fold, m, self.sizes[m.name]) for fold in range(1, len(self.folds)) for m in trees]
+        wanted = [
+            (fold, tree_member, self.sizes[tree_member.name])
+            for fold in range(1, len(self.folds))
+            for tree_member in trees
+        ]
         for (fold, member, _), model in zip(wanted, self._grow(wanted), strict=True):
             self.folds[fold].models[member.name] = model
         for member in trees:
             if not member.cut_at_random:
-                curves = [losses_by_round(fold.models[member.name]) for fold in self.folds]
-                self.rounds[member.name] = best_rounds(curves)
+                loss_curves = [losses_by_round(fold.models[member.name]) for fold in self.folds]
+                self.rounds[member.name] = best_rounds(loss_curves)
 
     def _predicted(self, member: DictionaryMember, fold: int) -> Array:
-        """Return what a member predicts without a fold, NaN outside of the rows that the fold holds out."""
+        """Return a member's predictions (N,) for the rows that a fold holds out, NaN for others.
+
+        They are in common units: the member's line or level, plus what its trees add after the chosen
+        rounds.
+        """
         view = self.folds[fold].view
         validation = np.flatnonzero(view.validation)
-        predicted = np.full(len(view.line), np.nan)
-        predicted[validation] = member.start(view)[validation]
+        predictions = np.full(len(view.line), np.nan)
+        predictions[validation] = member.start(view)[validation]
         if member.trees:
             model, X = (
                 self.folds[fold].models[member.name],
                 self._tree_jobs.features(member, view, validation),
             )
             if member.cut_at_random:
-                predicted[validation] += model.predict(X)
+                predictions[validation] += model.predict(X)
             else:
                 rounds = self.rounds[member.name] or best_rounds([losses_by_round(model)])
-                predicted[validation] += after_rounds(model, X, rounds)
-        return predicted
+                predictions[validation] += after_rounds(model, X, rounds)
+        return predictions
 
     def out_of_fold(self, member: DictionaryMember) -> Array:
-        """Return what a member predicts out of fold, of shape (N,)."""
-        parts = [self._predicted(member, fold) for fold in range(len(self.folds))]
-        whole = np.full(len(self._table.rows.y), np.nan)
-        for part, fold in zip(parts, self.folds, strict=True):
-            whole[fold.view.validation] = part[fold.view.validation]
-        return whole
+        """Return a member's out-of-fold predictions (N,), in common units.
+
+        They are NaN for rows that no fold holds out.
+        """
+        predictions_by_fold = [self._predicted(member, fold) for fold in range(len(self.folds))]
+        predictions = np.full(len(self._table.rows.y), np.nan)
+        for fold_predictions, fold in zip(predictions_by_fold, self.folds, strict=True):
+            predictions[fold.view.validation] = fold_predictions[fold.view.validation]
+        return predictions
 
     def last_models(self, view: FoldView) -> list[Any]:
-        """Fit the members' trees on all rows; None for those without."""
+        """Fit each member's trees on all rows, for prediction; None for members that are lines.
+
+        All rows are more than a fold trains on, and the rounds of boosting grow in proportion.
+        """
         trees = [member for member in self.members if member.trees]
-        # More rows bear more rounds.
-        more = len(view.line) / np.mean([fold.view.training.sum() for fold in self.folds])
-        rounds = [int(np.ceil(more * self.rounds[member.name])) for member in trees]
+        row_ratio = len(view.line) / np.mean([fold.view.training.sum() for fold in self.folds])
+        rounds = [int(np.ceil(row_ratio * self.rounds[member.name])) for member in trees]
         jobs = [
-            self._tree_jobs.last_job(member, view, self.sizes[member.name], count)
-            for member, count in zip(trees, rounds, strict=True)
+            self._tree_jobs.last_job(member, view, self.sizes[member.name], n_rounds)
+            for member, n_rounds in zip(trees, rounds, strict=True)
         ]
         self.n_fits += len(jobs)
         with quiet_fits():
-            grown = iter(self._engine.map(grow_to_stay, jobs))
-        return [next(grown) if member.trees else None for member in self.members]
+            fitted_trees = iter(self._engine.map(grow_to_stay, jobs))
+        return [next(fitted_trees) if member.trees else None for member in self.members]
 
 
 def _tree_share(y: Array, line: Array, trees: Array | None, scales: Array) -> float:
-    """Return how much trees weigh beside a line, by what both predict out of fold."""
+    """Return the weight of trees in the best mixture with a line, by their out-of-fold predictions (N,).
+
+    ``y`` (N,) is the response and ``scales`` (N,) weigh squared residuals. Without trees the weight is
+    zero.
+    """
     if trees is None:
         return 0.0
-    seen = np.isfinite(trees) & np.isfinite(line)
-    residuals = y[seen, None] - np.column_stack([line[seen], trees[seen]])
-    return float(simplex_weights((residuals * scales[seen, None]).T @ residuals)[1])
+    is_predicted = np.isfinite(trees) & np.isfinite(line)
+    residuals = y[is_predicted, None] - np.column_stack([line[is_predicted], trees[is_predicted]])
+    return float(simplex_weights((residuals * scales[is_predicted, None]).T @ residuals)[1])
 
 
 def fit_dictionary(
@@ -199,38 +228,44 @@ def fit_dictionary(
     seed: int,
     steps: Steps,
 ) -> PooledDictionary:
-    """Fit the dictionary without each fold and on all rows.
+    """Fit the dictionary's members without each fold and on all rows.
 
-    ``own_predictions`` (N,) has what learners' own models predict out of fold, in common units, NaN where
-    they have none. Squared residuals of rows count by ``scales`` (N,). ``trees`` says which take part, as in
-    `possible_members`.
+    ``own_predictions`` (N,) are out-of-fold predictions of the learners' own models, in common units, NaN
+    where there is none. Squared residuals of rows are weighed by ``scales`` (N,). ``trees`` says which
+    trees take part, as in `possible_members`.
     """
-    cross = CrossFit(table, trees, engine, seed)
-    cross.first_fold()
+    cross_fit = CrossFit(table, trees, engine, seed)
+    cross_fit.first_fold()
     steps.done()
-    cross.keep(own_predictions, scales)
-    cross.other_folds()
+    cross_fit.keep(own_predictions, scales)
+    cross_fit.other_folds()
     steps.done(len(table.folds) - 1)
-    columns = {member.name: cross.out_of_fold(member) for member in cross.members}
+    predictions_of = {member.name: cross_fit.out_of_fold(member) for member in cross_fit.members}
     y, held_out = table.rows.y, table.folds.held_out
     lines = np.full((len(y), 2), np.nan)
-    for fold, fitted in enumerate(cross.folds):
+    for fold, fitted in enumerate(cross_fit.folds):
         validation = held_out == fold
         lines[validation, 0] = fitted.view.common_line[validation]
         lines[validation, 1] = fitted.view.plain_coterie_line[validation]
-    grown = [columns.get(TREES_OF_ALL), columns.get(TREES_OF_COTERIE, columns.get(TREES_OF_ALL))]
-    shares = np.array([_tree_share(y, lines[:, p], grown[p], scales) for p in range(2)])
-    plain = lines.copy()
-    for p, column in enumerate(grown):
-        if column is not None:
-            plain[:, p] = (1 - shares[p]) * lines[:, p] + shares[p] * column
+    shared_trees = [
+        predictions_of.get(TREES_OF_ALL),
+        predictions_of.get(TREES_OF_COTERIE, predictions_of.get(TREES_OF_ALL)),
+    ]
+    tree_shares = np.array(
+        [_tree_share(y, lines[:, source], shared_trees[source], scales) for source in range(2)]
+    )
+    shared = lines.copy()
+    # Column 0 of ``shared`` is what all learners share, column 1 what a coterie shares.
+    for source, by_trees in enumerate(shared_trees):
+        if by_trees is not None:
+            shared[:, source] = (1 - tree_shares[source]) * lines[:, source] + tree_shares[source] * by_trees
     view = table.view(None)
     return PooledDictionary(
-        cross.members,
-        tuple(cross.last_models(view)),
-        np.column_stack([columns[member.name] for member in cross.members]),
-        plain,
-        shares,
-        view,
-        cross.n_fits,
+        members=cross_fit.members,
+        models=tuple(cross_fit.last_models(view)),
+        out_of_fold=np.column_stack([predictions_of[member.name] for member in cross_fit.members]),
+        plain=shared,
+        tree_shares=tree_shares,
+        view=view,
+        n_fits=cross_fit.n_fits,
     )

@@ -57,7 +57,7 @@ class NestedForm(Collaboration):
 
     @property
     def cluster_residuals(self) -> tuple[Array, ...] | None:
-        """Honest residuals under what the members of a cluster share."""
+        """Out-of-fold residuals under what the members of a cluster share."""
         return self.plain_residuals
 
     @property
@@ -99,9 +99,9 @@ class NestedCollaboration(NestedForm):
     form : {"pooled", "average"}
         What shared predictors are: models of pooled rows, or averages of the learners' models.
     plain_residuals : tuple of ndarray
-        Honest residual of each row under what its cluster shares, with nothing of its own.
+        Out-of-fold residual of each row under what its cluster shares, with nothing of its own.
     all_residuals : tuple of ndarray
-        Honest residual of each row under what all learners share, by the same folds.
+        Out-of-fold residual of each row under what all learners share, by the same folds.
     all_row : int
         The row of ``weights`` that predicts with what all learners share; so predicts an unseen learner.
     share_names : tuple of str
@@ -144,17 +144,22 @@ class NestedCollaboration(NestedForm):
         return self.form == "average"
 
     def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[NestedCollaboration, Array]:
-        """Add newcomers, whose rows no model here has seen; return the record, and their rows of ``weights``.
+        """Add newcomers, on whose rows no model was fitted; return the record and their rows of ``weights``.
 
-        Each predicts with its cluster of ``labels``, and with an offset and slopes of its own.
+        ``labels`` gives the cluster that each newcomer joins. Each predicts with that cluster, and
+        with a shrunken offset and slopes of its own.
         """
         assert self.plausible is not None
-        joined = self.newcomer_weight_rows[labels]
-        parts = self._averaged(newcomers, joined) if isinstance(self.newcomers, AverageNewcomers) else None
-        if parts is None:
+        coterie_rows = self.newcomer_weight_rows[labels]
+        rows_of_newcomers = (
+            self._averaged(newcomers, coterie_rows) if isinstance(self.newcomers, AverageNewcomers) else None
+        )
+        if rows_of_newcomers is None:
             assert isinstance(self.newcomers, PooledNewcomers)
-            parts = self.newcomers.rows_of(newcomers, labels, self.context.shape[1], len(self.models))
-        weights, corrections, bounds, context, plausible = parts
+            rows_of_newcomers = self.newcomers.rows_of(
+                newcomers, labels, self.context.shape[1], len(self.models)
+            )
+        weights, corrections, bounds, context, plausible = rows_of_newcomers
         weight_rows = len(self.weights) + np.arange(len(newcomers))
         added = replace(
             self,
@@ -167,35 +172,44 @@ class NestedCollaboration(NestedForm):
         return added, weight_rows
 
     def _averaged(self, newcomers: Learners, joined: Array) -> tuple[Array, ...]:
-        """Return weights, lines, their bounds, descriptions and bounds of newcomers to averages of models."""
-        known = self.newcomers
-        assert isinstance(known, AverageNewcomers)
+        """Return the rows of all arrays for newcomers that predict with averages of models.
+
+        These are weights, lines, bounds of lines, contexts and plausible ranges. A newcomer takes
+        over the row ``joined`` of its coterie, and a shrunken offset and slopes fitted to its
+        residuals are added to the line.
+        """
+        rule = self.newcomers
+        assert isinstance(rule, AverageNewcomers)
         corrections, bounds = self.corrections[joined].copy(), self.correction_bounds[joined].copy()
         residuals = newcomers.y - self.predict_columns(newcomers.X, joined[newcomers.owner])
-        for index in range(len(newcomers)):
-            span = newcomers.span(index)
-            own = OwnRows.of(newcomers.X[span], known.units, known.noise)
-            result = own.coefficients(residuals[span], known.ratios[None])[0]
-            corrections[index, : len(result) - 1] += result[:-1]
-            corrections[index, -1] += result[-1]
-            bounds[index] = widened(linear_values(newcomers.X[span], corrections[index, None])[:, 0])
+        for newcomer in range(len(newcomers)):
+            span = newcomers.span(newcomer)
+            own_rows = OwnRows.of(newcomers.X[span], rule.units, rule.noise)
+            coefficients = own_rows.coefficients(residuals[span], rule.ratios[None])[0]
+            corrections[newcomer, : len(coefficients) - 1] += coefficients[:-1]
+            corrections[newcomer, -1] += coefficients[-1]
+            bounds[newcomer] = widened(linear_values(newcomers.X[span], corrections[newcomer, None])[:, 0])
         assert self.plausible is not None
         return self.weights[joined], corrections, bounds, self.context[joined], self.plausible[joined]
 
     def predict_columns(self, X: Array, weight_rows: Array) -> Array:
-        """Predict the one column of the response, of shape (N, 1), each row with its learner's weights."""
+        """Predict the one column of the response, (N, 1), for rows X (N, p) in the response's own units.
+
+        ``weight_rows`` (N,) says which row of ``weights`` predicts each row: that of its learner or
+        coterie. A prediction is the learner's line plus the weighted models, all clipped.
+        """
         corrections, bounds = self.corrections[weight_rows], self.correction_bounds[weight_rows]
-        inside = np.clip(X, *self.limits)
-        own = np.einsum("np,np->n", inside, corrections[:, :-1]) + corrections[:, -1]
-        prediction: Array = np.clip(own, bounds[:, 0], bounds[:, 1])
-        used, indices = np.unique(weight_rows, return_inverse=True)
+        clipped_X = np.clip(X, *self.limits)
+        line_values = np.einsum("np,np->n", clipped_X, corrections[:, :-1]) + corrections[:, -1]
+        prediction: Array = np.clip(line_values, bounds[:, 0], bounds[:, 1])
+        distinct_rows, index_of_row = np.unique(weight_rows, return_inverse=True)
         # Each model predicts once, for the rows of all who take something from it.
-        for position in np.flatnonzero(self.weights[used].any(axis=0)):
-            share = self.weights[used, position][indices]
-            selected = np.flatnonzero(share)
-            rows, mask = X[selected], self.mask[position]
+        for position in np.flatnonzero(self.weights[distinct_rows].any(axis=0)):
+            weights_of_model = self.weights[distinct_rows, position][index_of_row]
+            used_positions = np.flatnonzero(weights_of_model)
+            features, mask = X[used_positions], self.mask[position]
             if mask.any():
-                rows = np.column_stack([rows, self.context[weight_rows[selected]][:, mask]])
-            part = guarded(self.models[position], rows, self.bounds[position])
-            prediction[selected] += share[selected] * part
+                features = np.column_stack([features, self.context[weight_rows[used_positions]][:, mask]])
+            model_predictions = guarded(self.models[position], features, self.bounds[position])
+            prediction[used_positions] += weights_of_model[used_positions] * model_predictions
         return self._clipped_to_plausible(prediction[:, None], weight_rows)

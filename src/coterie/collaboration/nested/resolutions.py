@@ -71,19 +71,24 @@ class Recipe:
 
 
 def _choice(chosen: str, losses: dict[str, Array], training: Array, weights: Array | None) -> str:
-    """Return the candidate that loses least on the rows that are kept, or the chosen one if nobody knows."""
-    counted = training & np.isfinite(list(losses.values())).all(axis=0) if losses else training
-    if not losses or not counted.any():
+    """Return the name of the candidate with the smallest mean loss on the ``training`` rows (n,).
+
+    ``losses`` has the out-of-fold losses (n,) of each candidate and ``weights`` (n,) weigh rows. If no
+    loss is known, it is the candidate ``chosen`` by all rows.
+    """
+    is_counted = training & np.isfinite(list(losses.values())).all(axis=0) if losses else training
+    if not losses or not is_counted.any():
         return chosen
-    weights = None if weights is None else weights[counted]
-    errors = {name: np.average(by_row[counted], weights=weights) for name, by_row in losses.items()}
+    weights = None if weights is None else weights[is_counted]
+    errors = {name: np.average(by_row[is_counted], weights=weights) for name, by_row in losses.items()}
     return min(errors, key=errors.__getitem__)
 
 
 def names_without(selection: Selection, learners: Learners, training: Array) -> tuple[str, ...]:
-    """Return the candidate that each learner would choose by the ``training`` rows (N,).
+    """Return the name of the candidate that each learner would choose by the ``training`` rows (N,) only.
 
-    A choice among candidates that has seen a row flatters the chosen one on it.
+    A choice that has seen a row flatters the chosen candidate on it, so the choice is part of
+    cross-validation.
     """
     return tuple(
         _choice(chosen, losses, training[span], None if learners.weights is None else learners.weights[span])
@@ -103,23 +108,26 @@ def refit_own(
     sets: Sequence[dict[str, Any]],
     recipe: Recipe,
 ) -> tuple[Any, ...]:
-    """Let every learner choose and fit its candidate again by the ``training`` rows (N,)."""
+    """Return each learner's own model, chosen and fitted again by the ``training`` rows (N,) only.
+
+    Where a candidate fails on these rows, the learner's model of all rows stands in.
+    """
     names, learners = names_without(selection, learners, training), learners.only(training)
     jobs = []
-    for j in range(len(learners)):
-        span = learners.span(j)
+    for learner in range(len(learners)):
+        span = learners.span(learner)
         weights = None if learners.weights is None else learners.weights[span]
         # The seed that Select drew for this learner.
-        seed = integer_seed(generator_for(recipe.seed, learners.ids[j]))
-        candidate = sets[j][names[j]]
+        seed = integer_seed(generator_for(recipe.seed, learners.ids[learner]))
+        candidate = sets[learner][names[learner]]
         jobs.append(
             ModelFit(
-                candidate,
-                learners.X[span],
-                learners.loss.target(learners.y[span]),
-                weights,
-                seed,
-                selection.models[j],
+                candidate=candidate,
+                X=learners.X[span],
+                y=learners.loss.target(learners.y[span]),
+                weights=weights,
+                seed=seed,
+                otherwise=selection.models[learner],
             )
         )
     with quiet_fits():
@@ -129,14 +137,14 @@ def refit_own(
 def selection_without(
     selection: Selection, learners: Learners, training_rows: Array, models: Any
 ) -> Selection:
-    """Return the selection as it stands on the ``training_rows`` (N,), with models fitted on these.
+    """Return the selection restricted to the ``training_rows`` (N,), with ``models`` fitted on these.
 
-    Residuals stay honest; they and the folds are those of the rows that are left.
+    Residuals stay out of fold: they and the folds are those of the rows that are left.
     """
     masks = np.split(training_rows, learners.offsets[1:-1])
-    folds = [part[mask] for part, mask in zip(selection.folds, masks, strict=True)]
-    training = [part[:, mask] for part, mask in zip(selection.training, masks, strict=True)]
-    residuals = [part[mask] for part, mask in zip(selection.residuals, masks, strict=True)]
+    folds = [of_learner[mask] for of_learner, mask in zip(selection.folds, masks, strict=True)]
+    training = [of_learner[:, mask] for of_learner, mask in zip(selection.training, masks, strict=True)]
+    residuals = [of_learner[mask] for of_learner, mask in zip(selection.residuals, masks, strict=True)]
     training_learners = learners.only(training_rows)
     errors = []
     for j, model in enumerate(models):
@@ -163,43 +171,52 @@ def selection_without(
 def _labels(
     exchange: Exchange, learners: Learners, selection: Selection, counts: Sequence[int], recipe: Recipe
 ) -> dict[int, Array]:
-    """Return the learners' clusters for each number of clusters, refined by losses."""
+    """Return the clusters (L,) of the learners for each number of clusters in ``counts``.
+
+    Spectral clusters are refined by moving learners to the cluster with the smallest loss. It is the loss
+    of averages of models, of logistic lines, or of linear models on pooled rows.
+    """
     if recipe.refine == "average" or learners.n_features > FLEXIBLE.predictors:
         losses: LocalLosses = AverageLosses.of_all(learners, selection, exchange, recipe.engine)
-        local = None
+        local_fit = None
     elif learners.loss.bounds is not None:
         losses = logistic = LogisticLosses(learners, selection)
-        local = logistic.local
+        local_fit = logistic.local
     else:
-        losses = moments = PooledLosses(learners, selection)
-        local = moments.local
-    most = max((*counts, 1))
+        losses = pooled = PooledLosses(learners, selection)
+        local_fit = pooled.local
+    max_clusters = max((*counts, 1))
     labels = {}
-    for k in counts:
+    for n_clusters in counts:
         # Where dissimilarities span decades, the scale of noise leaves one crowd and many singles.
-        scale = recipe.scale if k == recipe.chosen else "median"
-        evidence = Evidence(exchange, resolve_scale(exchange, scale), most, recipe.seed, learners.sizes)
-        plain = k == recipe.chosen and recipe.refine is None
-        result = (
-            evidence.labels(k) if plain else best_refined(evidence, losses, k, local, rounds=recipe.rounds)
+        scale = recipe.scale if n_clusters == recipe.chosen else "median"
+        evidence = Evidence(
+            exchange, resolve_scale(exchange, scale), max_clusters, recipe.seed, learners.sizes
         )
-        labels[k] = tidy_labels(result)
+        is_not_refined = n_clusters == recipe.chosen and recipe.refine is None
+        refined_labels = (
+            evidence.labels(n_clusters)
+            if is_not_refined
+            else best_refined(evidence, losses, n_clusters, local_fit, rounds=recipe.rounds)
+        )
+        labels[n_clusters] = tidy_labels(refined_labels)
     return labels
 
 
 def labels_at(
     learners: Learners, selection: Selection, counts: Sequence[int], recipe: Recipe
 ) -> dict[int, Array]:
-    """Cluster the learners by their rows and models at several resolutions: labels by number of clusters.
+    """Cluster the learners again by their rows and models: labels (L,) for each number in ``counts``.
 
-    A learner whose losses are not finite has a cluster of its own.
+    The models in ``selection`` are exchanged first. A learner whose losses are not finite has a cluster
+    of its own, numbered after the others.
     """
     if not counts:
         return {}
     with warnings.catch_warnings():
         # Losses that are not finite have been reported when all rows were exchanged.
         warnings.simplefilter("ignore", UserWarning)
-        exchanged = cross_evaluate(
+        unordered_exchange = cross_evaluate(
             selection,
             learners,
             robust=recipe.robust,
@@ -207,28 +224,36 @@ def labels_at(
             random_state=recipe.seed,
             engine=recipe.engine,
         )
-    exchange = exchanged.aligned_to(learners.ids)
+    exchange = unordered_exchange.aligned_to(learners.ids)
     finite = np.flatnonzero(~exchange.isolated)
     isolated = np.flatnonzero(exchange.isolated)
-    result = _labels(exchange.take(finite), learners.take(finite), selection.take(finite), counts, recipe)
-    whole = {}
-    for k, labels in result.items():
-        whole[k] = np.empty(len(learners), dtype=int)
-        whole[k][finite] = labels
-        whole[k][isolated] = labels.max() + 1 + np.arange(len(isolated))
-    return whole
+    labels_by_count = _labels(
+        exchange.take(finite), learners.take(finite), selection.take(finite), counts, recipe
+    )
+    labels_of_all = {}
+    for n_clusters, labels in labels_by_count.items():
+        labels_of_all[n_clusters] = np.empty(len(learners), dtype=int)
+        labels_of_all[n_clusters][finite] = labels
+        labels_of_all[n_clusters][isolated] = labels.max() + 1 + np.arange(len(isolated))
+    return labels_of_all
 
 
 def labels_without_fold(
     learners: Learners, selection: Selection, training: Array, models: tuple[Any, ...], recipe: Recipe
 ) -> Array:
-    """Return the chosen clusters (L,), made again by the ``training`` rows (N,) and models of these."""
+    """Return the chosen number of clusters, (L,), made again by the ``training`` rows (N,) only.
+
+    ``models`` are the learners' models, fitted on these rows.
+    """
     training_selection = selection_without(selection, learners, training, models)
     return labels_at(learners.only(training), training_selection, (recipe.chosen,), recipe)[recipe.chosen]
 
 
 def resolution_evidence(exchange: Exchange, n_rows: Array, seed: int) -> tuple[Evidence, list[int]]:
-    """Return what clusters are made from at several resolutions, and their numbers."""
+    """Return the evidence that clusters are made from at several resolutions, and the numbers of clusters.
+
+    A resolution has at least two learners for each cluster on average.
+    """
     counts = [k for k in COUNTS if 2 * k <= len(n_rows)]
     # Where dissimilarities span decades, the scale of noise leaves one crowd and many singles.
     return Evidence(exchange, resolve_scale(exchange, "median"), max([1, *counts]), seed, n_rows), counts

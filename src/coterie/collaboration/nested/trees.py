@@ -74,7 +74,7 @@ class TreeFit:
 
 
 def thinned(rows: Array, most: int) -> Array:
-    """Return some positions, evenly spaced, at most ``most``."""
+    """Return at most ``most`` of the row positions, evenly spaced, so that fitting stays quick."""
     if len(rows) <= most:
         return rows
     subset: Array = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
@@ -99,22 +99,38 @@ def _boosted(job: TreeFit) -> BoostedTrees:
 
 
 def _with_random_cuts(job: TreeFit) -> RandomCuts:
-    """Return an unfitted forest with random cuts for a job."""
-    leaf = max(job.rule.rows_in_random_leaf, int(np.ceil(len(job.y) / job.rule.most_random_leaves)))
-    return RandomCuts(n_estimators=job.size, min_samples_leaf=leaf, random_state=job.seed)
+    """Return an unfitted forest with random cuts for a job.
+
+    With many rows leaves are larger, so that a tree has at most `TreeRule.most_random_leaves` leaves.
+    """
+    rows_in_leaf = max(job.rule.rows_in_random_leaf, int(np.ceil(len(job.y) / job.rule.most_random_leaves)))
+    return RandomCuts(n_estimators=job.size, min_samples_leaf=rows_in_leaf, random_state=job.seed)
 
 
 def grow(job: TreeFit) -> Any:
-    """Grow trees without a fold, in common units of the response."""
+    """Fit trees to the rows that one fold trains on, in common units of the response.
+
+    Boosting stops when the rows that the fold holds out are predicted no better.
+    """
     if job.cut_at_random:
         return fit_model(_with_random_cuts(job), job.X, job.y, job.weights)
     assert job.validation is not None
-    X, y, weights = job.validation
-    return _boosted(job).fit(job.X, job.y, job.weights, X_val=X, y_val=y, sample_weight_val=weights)
+    validation_X, validation_y, validation_weights = job.validation
+    return _boosted(job).fit(
+        job.X,
+        job.y,
+        job.weights,
+        X_val=validation_X,
+        y_val=validation_y,
+        sample_weight_val=validation_weights,
+    )
 
 
 def grow_to_stay(job: TreeFit) -> Any:
-    """Grow the trees that stay, in the units of the response."""
+    """Fit the trees that predict in the end, to all rows, in the response's own units.
+
+    The number of rounds is given by the job, as no rows are left to stop by.
+    """
     trees = _with_random_cuts(job) if job.cut_at_random else _boosted(job)
     # Histograms are in single precision: the target has to be of ordinary size.
     return fit_model(
@@ -123,18 +139,22 @@ def grow_to_stay(job: TreeFit) -> Any:
 
 
 def losses_by_round(model: BoostedTrees) -> Array:
-    """Return the loss of the validation rows after each round, the first entry before any."""
+    """Return the loss of the validation rows after 0, 1, 2, ... rounds of boosting."""
     return -np.asarray(model.validation_score_)
 
 
 def best_rounds(curves: Sequence[Array]) -> int:
-    """Return the number of rounds that loses least on average over folds, at least one."""
-    shortest = min(len(curve) for curve in curves)
-    mean = np.mean([curve[:shortest] for curve in curves], axis=0)
-    return max(1, int(mean.argmin()))
+    """Return the number of rounds, at least one, with the smallest loss on average over folds.
+
+    ``curves`` has the losses by round of each fold. Folds stop at different rounds: only rounds that all
+    folds have reached are compared.
+    """
+    n_common_rounds = min(len(curve) for curve in curves)
+    mean_losses = np.mean([curve[:n_common_rounds] for curve in curves], axis=0)
+    return max(1, int(mean_losses.argmin()))
 
 
 def after_rounds(model: BoostedTrees, X: Array, rounds: int) -> Array:
-    """Return predictions of rows after some rounds, or after all where there are fewer."""
-    staged = deque(islice(model.staged_predict(X), rounds), maxlen=1)
-    return staged[0] if staged else np.zeros(len(X))
+    """Return predictions (n,) of boosted trees after some rounds, or after all where there are fewer."""
+    last_stage = deque(islice(model.staged_predict(X), rounds), maxlen=1)
+    return last_stage[0] if last_stage else np.zeros(len(X))

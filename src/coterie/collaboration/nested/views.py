@@ -47,56 +47,66 @@ class RowsInUnits:
     n_learners: int
 
     def line(self, rows: Array) -> Array:
-        """Return the coefficients (q,) of a line through some rows."""
-        Z, weighted = self.Z[rows], self.Z[rows] * self.weights[rows, None]
+        """Return the coefficients (q,) of a weighted ridge regression on some rows, the intercept last."""
+        Z, weighted_Z = self.Z[rows], self.Z[rows] * self.weights[rows, None]
         penalty = np.full(Z.shape[1], RIDGE)
         penalty[-1] = 1e-6
-        solution: Array = np.linalg.solve(weighted.T @ Z + np.diag(penalty), weighted.T @ self.y[rows])
-        return solution
+        coefficients: Array = np.linalg.solve(
+            weighted_Z.T @ Z + np.diag(penalty), weighted_Z.T @ self.y[rows]
+        )
+        return coefficients
 
     def losses(self, lines: Array, rows: Array) -> Array:
-        """Return what each learner's rows lose by each of K lines (K, q), summed, of shape (L, K)."""
+        """Return the summed squared error (L, K) of each learner's rows under each of K lines (K, q).
+
+        Only the positions ``rows`` count; a learner without any has zeros.
+        """
         residuals = self.y[rows, None] - self.Z[rows] @ lines.T
         squares = self.weights[rows, None] * np.square(residuals)
-        by_line = [np.bincount(self.owner[rows], column, self.n_learners) for column in squares.T]
-        return np.array(by_line).T
+        losses_by_line = [np.bincount(self.owner[rows], column, self.n_learners) for column in squares.T]
+        return np.array(losses_by_line).T
 
 
 def started(places: Array, count: int) -> Array:
-    """Return first labels (L,) of learners by Ward's tree of where they stand (L, d)."""
+    """Return first labels (L,) for ``count`` clusters, by Ward's clustering of the learners' points (L, d).
+
+    With more learners than the tree can take, a subset is clustered and the others join the nearest
+    centre.
+    """
     if len(places) <= count:
         return np.arange(len(places))
-    subset = np.arange(len(places))
+    in_tree = np.arange(len(places))
     if len(places) > MOST_IN_TREE:
-        subset = np.linspace(0, len(places) - 1, MOST_IN_TREE).astype(int)
-    labels = fcluster(linkage(places[subset], "ward"), count, "maxclust") - 1
-    if len(subset) == len(places):
+        in_tree = np.linspace(0, len(places) - 1, MOST_IN_TREE).astype(int)
+    labels = fcluster(linkage(places[in_tree], "ward"), count, "maxclust") - 1
+    if len(in_tree) == len(places):
         return np.asarray(labels)
-    centres = np.array([places[subset][labels == k].mean(axis=0) for k in range(int(labels.max()) + 1)])
+    centres = np.array([places[in_tree][labels == k].mean(axis=0) for k in range(int(labels.max()) + 1)])
     distances = np.stack([np.square(places - centre).sum(axis=1) for centre in centres], axis=1)
     return np.asarray(distances.argmin(axis=1))
 
 
 def line_labels(table: RowsInUnits, rows: Array, shaping: Array, start: Array) -> tuple[Array, Array]:
-    """Return the labels (L,) of everybody, -1 where there are no rows, and the lines (K, q) of the coteries.
+    """Cluster learners by lines: return labels (L,), -1 for who has no rows, and the coteries' lines (K, q).
 
-    ``rows`` (N,) marks those that may be used and ``shaping`` (L,) the learners whose rows shape lines, with
-    first labels ``start`` (L,).
+    ``rows`` (N,) marks the rows that may be used, ``shaping`` (L,) the learners to whose rows lines are
+    fitted, and ``start`` (L,) has the first labels. As in k-means, a line is fitted to each coterie, then
+    each learner moves to the line with the smallest error.
     """
-    labels, here = start.copy(), np.flatnonzero(rows)
-    known = np.bincount(table.owner[here], minlength=table.n_learners) > 0
+    labels, used_rows = start.copy(), np.flatnonzero(rows)
+    has_rows = np.bincount(table.owner[used_rows], minlength=table.n_learners) > 0
     lines = np.zeros((int(start.max()) + 1, table.Z.shape[1]))
-    shapes = shaping[table.owner[here]]
+    row_shapes_line = shaping[table.owner[used_rows]]
     for _ in range(ROUNDS):
-        for k in range(len(lines)):
-            selected = here[shapes & (labels[table.owner[here]] == k)]
-            if len(selected):
-                lines[k] = table.line(selected)
-        moved = table.losses(lines, here).argmin(axis=1)
+        for coterie in range(len(lines)):
+            coterie_rows = used_rows[row_shapes_line & (labels[table.owner[used_rows]] == coterie)]
+            if len(coterie_rows):
+                lines[coterie] = table.line(coterie_rows)
+        moved = table.losses(lines, used_rows).argmin(axis=1)
         if np.array_equal(moved, labels):
             break
         labels = moved
-    return np.where(known, labels, -1), lines
+    return np.where(has_rows, labels, -1), lines
 
 
 @dataclass(frozen=True)
@@ -159,34 +169,47 @@ class PooledTable:
         *,
         levels: bool = True,
     ) -> PooledTable:
-        """Prepare the rows; without ``levels``, learners do not depart from lines by an offset."""
+        """Put all learners' rows in common units and sum them; find out whether lines explain the coteries.
+
+        ``labels`` (L,) are the chosen coteries, ``shaping`` (L,) marks the learners who shaped them.
+        If clustering by lines finds nearly the same coteries, it also makes them again without a
+        fold; else ``labels_without`` does, at a higher cost. If ``levels`` is false, learners depart
+        from lines by slopes only.
+        """
         units = Units.of(learners.X, learners.scalar_y)
         Z, y = units.rows(learners.X), units.response(learners.scalar_y)
         weights = np.ones(len(y)) if learners.weights is None else learners.weights
-        rows = RowsInUnits(Z, y, weights, learners.owner, len(learners))
+        rows = RowsInUnits(Z=Z, y=y, weights=weights, owner=learners.owner, n_learners=len(learners))
         sums = FoldSums(Z, y, learners, folds.training)
-        whole = sums.within()
+        sums_of_all_rows = sums.within()
         table = cls(
-            learners,
-            shaping,
-            labels,
-            folds,
-            units,
-            rows,
-            sums,
-            likely_ratios([whole], offsets=levels),
-            Ratios(),
-            True,
-            labels_without,
+            learners=learners,
+            shaping=shaping,
+            labels=labels,
+            folds=folds,
+            units=units,
+            rows=rows,
+            sums=sums,
+            ratios=likely_ratios([sums_of_all_rows], offsets=levels),
+            coterie_ratios=Ratios(),
+            by_lines=True,
+            labels_without=labels_without,
         )
         if table.n_coteries == 1:
             return table
-        everything = np.ones(len(y), dtype=bool)
-        describer, line = Describer.of(whole, table.ratios)
-        result = line_labels(rows, everything, shaping, table.first_labels((), describer, line))[0]
-        alike = adjusted_rand_score(labels[shaping], result[shaping]) >= FOUND
-        parts = [whole.take(labels == k, sums.total((), labels == k)) for k in np.unique(labels)]
-        return replace(table, coterie_ratios=likely_ratios(parts, offsets=levels), by_lines=bool(alike))
+        all_rows = np.ones(len(y), dtype=bool)
+        describer, mixed_line = Describer.of(sums_of_all_rows, table.ratios)
+        by_lines = line_labels(rows, all_rows, shaping, table.first_labels((), describer, mixed_line))[0]
+        agrees_with_lines = adjusted_rand_score(labels[shaping], by_lines[shaping]) >= FOUND
+        sums_of_coteries = [
+            sums_of_all_rows.take(labels == coterie, sums.total((), labels == coterie))
+            for coterie in np.unique(labels)
+        ]
+        return replace(
+            table,
+            coterie_ratios=likely_ratios(sums_of_coteries, offsets=levels),
+            by_lines=bool(agrees_with_lines),
+        )
 
     @property
     def n_coteries(self) -> int:
@@ -199,16 +222,24 @@ class PooledTable:
         return len(self.learners) <= MOST_IDS
 
     def first_labels(self, without: tuple[int, ...], describer: Describer, line: MixedEffectsLine) -> Array:
-        """Return first labels (L,) of the learners who shape coteries, by the rows without some folds."""
-        indices = describer.places(describer.describe(self.sums.within(without)).levels, line.own)
-        start = np.zeros(len(self.learners), dtype=int)
-        start[self.shaping] = started(indices[self.shaping], self.n_coteries)
-        return start
+        """Return first labels (L,) for clustering by lines; learners that shape no coterie have 0.
+
+        Only the rows that the folds ``without`` train on count.
+        """
+        points = describer.places(describer.describe(self.sums.within(without)).levels, line.own)
+        labels = np.zeros(len(self.learners), dtype=int)
+        labels[self.shaping] = started(points[self.shaping], self.n_coteries)
+        return labels
 
     def _labels(
         self, fold: int | None, training: Array, describer: Describer, line: MixedEffectsLine
     ) -> tuple[Array, Array]:
-        """Return labels (L,) and lines (K, q) of the coteries, by the rows of ``training`` only."""
+        """Return labels (L,) and lines (K, q) of the coteries, by the rows (N,) marked in ``training`` only.
+
+        A label that has seen a held-out row must not be judged on it, so coteries are made again
+        without ``fold``. None keeps the chosen ones. Learners that shaped no coterie join the line
+        nearest to their rows, -1 without rows.
+        """
         if self.n_coteries == 1:
             return np.zeros(len(self.learners), dtype=int), line.common[None]
         labels = self.labels
@@ -217,22 +248,26 @@ class PooledTable:
         if fold is not None:
             labels = self.labels.copy()
             labels[self.shaping] = self.labels_without(fold)
-        used = np.flatnonzero(training)
-        count = max(int(labels.max()) + 1, self.n_coteries)
-        lines = np.tile(line.common, (count, 1))
-        for k in range(count):
-            selected = used[labels[self.rows.owner[used]] == k]
-            if len(selected):
-                lines[k] = self.rows.line(selected)
+        used_rows = np.flatnonzero(training)
+        n_lines = max(int(labels.max()) + 1, self.n_coteries)
+        lines = np.tile(line.common, (n_lines, 1))
+        for coterie in range(n_lines):
+            coterie_rows = used_rows[labels[self.rows.owner[used_rows]] == coterie]
+            if len(coterie_rows):
+                lines[coterie] = self.rows.line(coterie_rows)
         if fold is not None:
             # Who shaped no coterie is placed by its own rows.
-            placed = self.rows.losses(lines, used).argmin(axis=1)
-            known = np.bincount(self.rows.owner[used], minlength=len(labels)) > 0
-            labels = np.where(self.shaping, labels, np.where(known, placed, -1))
+            nearest_line = self.rows.losses(lines, used_rows).argmin(axis=1)
+            has_rows = np.bincount(self.rows.owner[used_rows], minlength=len(labels)) > 0
+            labels = np.where(self.shaping, labels, np.where(has_rows, nearest_line, -1))
         return labels, lines
 
     def context(self, description: Description, labels: Array) -> Array:
-        """Return the context of learners: what models see beside the predictors, of shape (L, T)."""
+        """Return what models see of each learner beside the predictors, of shape (L, T).
+
+        The columns are the description's numbers and coteries, the chosen coterie if there are
+        several (NaN where unknown), and the id if there are few enough.
+        """
         parts = [description.numbers, description.coteries]
         if self.n_coteries > 1:
             parts.append(np.where(labels < 0, np.nan, labels)[:, None])
@@ -241,57 +276,67 @@ class PooledTable:
         return np.column_stack(parts)
 
     def view(self, fold: int | None) -> FoldView:
-        """Return the rows without a fold; None: all rows are trained on."""
+        """Return all rows as models see them without ``fold``, None for no fold: lines, levels, descriptions.
+
+        A row that is trained on is described without its own fold (``inner_fold`` below), so that
+        models learn how far descriptions hold for new rows. Held-out rows are described by all rows
+        that are trained on.
+        """
         without = () if fold is None else (fold,)
         training = self.sums.rows(without)
+        # No row has the fold -2: nothing is held out.
         validation = self.folds.held_out == (-2 if fold is None else fold)
         sums, owner = self.sums.within(without), self.rows.owner
-        describer, mixed = Describer.of(sums, self.ratios)
+        describer, mixed_line = Describer.of(sums, self.ratios)
         description = describer.describe(sums)
-        labels, lines = self._labels(fold, training, describer, mixed)
+        labels, lines = self._labels(fold, training, describer, mixed_line)
         context = self.context(description, labels)[owner]
-        line, levels = mixed.values(self.rows.Z, owner), description.levels[owner].copy()
-        for other in range(len(self.folds)):
-            rows = np.flatnonzero(training & (self.folds.held_out == other))
-            if other == fold or not len(rows):
+        line, levels = mixed_line.values(self.rows.Z, owner), description.levels[owner].copy()
+        for inner_fold in range(len(self.folds)):
+            fold_rows = np.flatnonzero(training & (self.folds.held_out == inner_fold))
+            if inner_fold == fold or not len(fold_rows):
                 continue
-            inner = (*without, other)
-            described, selected = describer.describe(self.sums.within(inner)), owner[rows]
+            left_out_folds = (*without, inner_fold)
+            inner_description, owners = describer.describe(self.sums.within(left_out_folds)), owner[fold_rows]
             inner_labels = labels
             if self.by_lines and self.n_coteries > 1:
-                here = np.flatnonzero(self.sums.rows(inner))
-                placed = self.rows.losses(lines, here).argmin(axis=1)
-                known = np.bincount(owner[here], minlength=len(labels)) > 0
-                inner_labels = np.where(known, placed, -1)
-            context[rows] = self.context(described, inner_labels)[selected]
-            line[rows] = MixedEffectsLine(mixed.common, described.own).values(self.rows.Z[rows], selected)
-            levels[rows] = described.levels[selected]
-        common = self.rows.Z @ mixed.common
-        plain, own = common, np.zeros_like(mixed.own)
+                inner_rows = np.flatnonzero(self.sums.rows(left_out_folds))
+                nearest_line = self.rows.losses(lines, inner_rows).argmin(axis=1)
+                has_rows = np.bincount(owner[inner_rows], minlength=len(labels)) > 0
+                inner_labels = np.where(has_rows, nearest_line, -1)
+            context[fold_rows] = self.context(inner_description, inner_labels)[owners]
+            line[fold_rows] = MixedEffectsLine(mixed_line.common, inner_description.own).values(
+                self.rows.Z[fold_rows], owners
+            )
+            levels[fold_rows] = inner_description.levels[owners]
+        common_line = self.rows.Z @ mixed_line.common
+        plain_coterie_line, coterie_own = common_line, np.zeros_like(mixed_line.own)
         coterie_line, plain_lines = line, lines.copy()
         if self.n_coteries > 1:
             placed_labels = np.where(labels < 0, 0, labels)
-            line_of_learner = np.where((labels < 0)[:, None], mixed.common, lines[placed_labels])
-            plain = np.einsum("nq,nq->n", self.rows.Z, line_of_learner[owner])
-            for k in np.unique(placed_labels):
-                members = placed_labels == k
-                part = fit_line(sums.take(members, self.sums.total(without, members)), self.coterie_ratios)
-                lines[k], own[members] = part.common, part.own
-            coterie_line = np.einsum("nq,nq->n", self.rows.Z, (lines[placed_labels] + own)[owner])
+            line_of_learner = np.where((labels < 0)[:, None], mixed_line.common, lines[placed_labels])
+            plain_coterie_line = np.einsum("nq,nq->n", self.rows.Z, line_of_learner[owner])
+            for coterie in np.unique(placed_labels):
+                members = placed_labels == coterie
+                coterie_fit = fit_line(
+                    sums.take(members, self.sums.total(without, members)), self.coterie_ratios
+                )
+                lines[coterie], coterie_own[members] = coterie_fit.common, coterie_fit.own
+            coterie_line = np.einsum("nq,nq->n", self.rows.Z, (lines[placed_labels] + coterie_own)[owner])
         return FoldView(
-            training,
-            validation,
-            context,
-            line,
-            common,
-            coterie_line,
-            plain,
-            levels,
-            describer,
-            description,
-            mixed,
-            labels,
-            plain_lines,
-            lines,
-            own,
+            training=training,
+            validation=validation,
+            context=context,
+            line=line,
+            common_line=common_line,
+            coterie_line=coterie_line,
+            plain_coterie_line=plain_coterie_line,
+            levels=levels,
+            describer=describer,
+            description=description,
+            mixed=mixed_line,
+            labels=labels,
+            plain_lines=plain_lines,
+            coterie_lines=lines,
+            coterie_own=coterie_own,
         )
