@@ -25,7 +25,7 @@ SIDE, DEPTH, WALK, WIDTH = TILE
 
 @triton.jit
 def _rest(values, halves):  # type: ignore[no-untyped-def]
-    """Return what half precision has left of the values."""
+    """Return, in half precision, what rounding the values to half precision has left over."""
     return (values - halves.to(tl.float32)).to(tl.float16)
 
 
@@ -46,7 +46,12 @@ def _times_kernel(  # type: ignore[no-untyped-def]
     DEPTH: tl.constexpr,
     WALK: tl.constexpr,
 ):
-    """Add to the product what the tiles of one row of tiles, on and right of the diagonal, give."""
+    """Add S times the vectors to ``product``, for a walk of tiles along one row of tiles.
+
+    A tile has ``SIDE`` learners on a side; only tiles on and right of the diagonal are computed, and each one
+    right of it also serves its mirror image. ``models`` and ``learners`` (n, FEATURES) are in half precision,
+    their ``_rest`` the rounding errors; ``vectors`` and ``product`` (n, WIDTH) are in single precision.
+    """
     # One dimension of programs: the second one of a grid ends at 65,535, eight million learners.
     walks = tl.cdiv(tl.cdiv(n, SIDE), WALK)
     row_tile = tl.program_id(0) // walks
@@ -112,12 +117,15 @@ def _times_kernel(  # type: ignore[no-untyped-def]
 
 
 def _halves(features: Any) -> tuple[Any, Any]:
-    """Split into half-precision numbers and half-precision rests, columns padded to whole steps."""
-    n, width = features.shape
-    padded = torch.zeros(n, -(-width // DEPTH) * DEPTH, device=features.device, dtype=features.dtype)
-    padded[:, :width] = features
-    whole = padded.half()
-    return whole, (padded - whole).half()
+    """Return features (n, F) as half-precision numbers and the half-precision rests of rounding.
+
+    Columns of zeros are added up to a multiple of the features that the kernel takes at once.
+    """
+    n, n_features = features.shape
+    padded = torch.zeros(n, -(-n_features // DEPTH) * DEPTH, device=features.device, dtype=features.dtype)
+    padded[:, :n_features] = features
+    rounded = padded.half()
+    return rounded, (padded - rounded).half()
 
 
 class FusedTimes:
@@ -128,7 +136,7 @@ class FusedTimes:
     """
 
     def __init__(self, features: PairFeatures, width: int | None = None) -> None:
-        """Move the features to the GPU."""
+        """Split the features into half-precision numbers; models and learners are scaled alike."""
         self._width = width
         largest = features.models.abs().amax(0), features.learners.abs().amax(0)
         tiny = torch.finfo(torch.float32).tiny
@@ -139,14 +147,17 @@ class FusedTimes:
         self._errors, self._scale = features.errors, float(features.scale)
 
     def __call__(self, vectors: Any) -> Any:
-        """Return S times the vectors, a few at a time."""
+        """Return S times vectors (L, k), a few columns at a time."""
         count = vectors.shape[1]
         width = self._width or (WIDTH if count <= WIDTH else 2 * WIDTH)
-        parts = [self._times(vectors[:, k : k + width], width) for k in range(0, count, width)]
-        return torch.cat(parts, 1)
+        products = [self._times(vectors[:, k : k + width], width) for k in range(0, count, width)]
+        return torch.cat(products, 1)
 
     def _times(self, vectors: Any, width: int) -> Any:
-        """Return the similarities times scaled vectors, padded to a width of the kernel."""
+        """Return S times at most ``width`` vectors (L, k), in one launch of the kernel.
+
+        Columns are scaled into the range of half precision before, and back afterwards.
+        """
         n, count = vectors.shape
         # The largest entry becomes 1,024 in half precision, whose neighbour is one less: far from both ends.
         largest = 1 / torch.finfo(torch.float16).eps
