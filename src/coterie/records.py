@@ -56,7 +56,9 @@ class SimilarityTiles(Protocol):
         """Return the similarities among some of the learners, in the order given."""
         ...
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Return the whole matrix, for ``numpy.asarray``."""
+        ...
 
 
 # Marks the fields that run over learners.

@@ -226,7 +226,10 @@ class AffineLosses:
     """
 
     def __init__(self, vectors: Array, learners: Learners) -> None:
-        """Compute the second moments of each learner's rows, in a standardised frame."""
+        """Compute the second moments of each learner's rows, in a standardised frame.
+
+        ``vectors`` (M, p + 1) are the models (w, b) for predictors as given.
+        """
         self._learners = learners
         # In the order in which models and learners are given out.
         self.rows, self.columns = np.arange(len(vectors)), np.arange(len(learners))
@@ -283,7 +286,11 @@ class AffineLosses:
     # Models that overflow are isolated by the caller; a warning for each would say nothing more.
     @np.errstate(over="ignore", invalid="ignore")
     def tile(self, models: Any, learners: Any) -> Array:
-        """Return the losses of some models on some learners, given by slices or positions."""
+        """Return the losses of some models on some learners, given by slices or positions.
+
+        The tile has shape (models, learners). Losses that are tiny against the terms of their formula are
+        computed again from residuals.
+        """
         vectors, learners = self._vectors[self.rows[models]], self.columns[learners]
         losses = np.empty((len(vectors), len(learners)))
         if not self._by_moments:

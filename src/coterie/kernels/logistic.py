@@ -99,31 +99,35 @@ def _stacked(forms: Sequence[LogisticForm], n_classes: int, n_columns: int) -> A
     return lines.reshape(len(forms) * n_columns, -1).T
 
 
-def _linked(values: Array, softmax: bool) -> Array:
-    """Turn log-odds (n, M, C) of n rows, M models and C classes into probabilities, in place.
+def _linked(scores: Array, softmax: bool) -> Array:
+    """Turn scores, the log-odds (n, M, C) of n rows, M models and C classes, into probabilities, in place.
 
     ``softmax`` says how: by exponentials that sum to one, or by normalised chances of each class against the
     rest. A single column is the chance of the second of two classes.
     """
-    if softmax and values.shape[2] > 1:
-        values -= values.max(axis=2, keepdims=True)
-        np.exp(values, out=values)
+    if softmax and scores.shape[2] > 1:
+        scores -= scores.max(axis=2, keepdims=True)
+        np.exp(scores, out=scores)
     else:
-        np.negative(values, out=values)
-        np.exp(values, out=values)
-        values += 1.0
-        np.reciprocal(values, out=values)
-        if values.shape[2] == 1:
-            return values
+        np.negative(scores, out=scores)
+        np.exp(scores, out=scores)
+        scores += 1.0
+        np.reciprocal(scores, out=scores)
+        if scores.shape[2] == 1:
+            return scores
         # All lines may be sure that it is not their class.
-        np.maximum(values, np.finfo(float).tiny, out=values, where=values > 0)
-    values /= values.sum(axis=2, keepdims=True)
-    return values
+        np.maximum(scores, np.finfo(float).tiny, out=scores, where=scores > 0)
+    # Positive numbers by now; as probabilities they sum to one.
+    scores /= scores.sum(axis=2, keepdims=True)
+    return scores
 
 
 @np.errstate(over="ignore", invalid="ignore", under="ignore")
 def _losses(forms: Sequence[LogisticForm], softmax: bool, learners: Learners) -> Array:
-    """Return mean losses (M, L) of M models with the same link on the rows of L learners."""
+    """Return mean losses (M, L) of M models with the same link on the rows of L learners.
+
+    ``softmax`` is the link, as in `_linked`. Rows are taken in blocks, learner by learner.
+    """
     n_columns = learners.y.shape[1]
     stacked_lines = _stacked(forms, learners.y.shape[1], n_columns)
     losses = np.empty((len(forms), len(learners)))

@@ -138,11 +138,14 @@ class TopPairs:
 
 
 def _eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Return eigenvalues, ascending, and eigenvectors of a small symmetric matrix, in double precision."""
+    """Return eigenvalues (k,), ascending, and eigenvectors (k, k) of a small symmetric matrix.
+
+    Both are in double precision, whatever that of the matrix; rounding may have left it a little unsymmetric.
+    """
     xp = namespace(matrix)
     in_double = xp.asarray(matrix, dtype=xp.float64)
-    values, vectors = xp.linalg.eigh((in_double + in_double.T) / 2)
-    return values, vectors
+    eigenvalues, vectors = xp.linalg.eigh((in_double + in_double.T) / 2)
+    return eigenvalues, vectors
 
 
 def _largest(values: Tensor, count: int) -> Tensor:
@@ -163,9 +166,9 @@ def nystrom_root(similarity: Similarity, landmarks: Tensor) -> Tensor:
     """
     landmark_similarity = similarity.tile(landmarks, landmarks)
     xp = namespace(landmark_similarity)
-    values, vectors = _eigh(landmark_similarity)
-    is_kept = values > 1e-5 * values[-1]
-    return xp.asarray(vectors[:, is_kept] / xp.sqrt(values[is_kept]), dtype=landmark_similarity.dtype)
+    eigenvalues, vectors = _eigh(landmark_similarity)
+    is_kept = eigenvalues > 1e-5 * eigenvalues[-1]
+    return xp.asarray(vectors[:, is_kept] / xp.sqrt(eigenvalues[is_kept]), dtype=landmark_similarity.dtype)
 
 
 def nystrom_pairs(similarity: Similarity, landmarks: Tensor, count: int, block: int = 4096) -> TopPairs:
@@ -190,16 +193,16 @@ def nystrom_pairs(similarity: Similarity, landmarks: Tensor, count: int, block: 
         factor_rows = factor_rows / xp.sqrt(degree)[:, None]
         degrees.append(degree)
         gram = gram + xp.asarray(factor_rows.T @ factor_rows, dtype=xp.float64)
-    values, vectors = _eigh(gram)
-    top_positions = _largest(values, count)
-    scaled = vectors[:, top_positions] / xp.sqrt(xp.clip(values[top_positions], 1e-12, None))
+    eigenvalues, vectors = _eigh(gram)
+    top_positions = _largest(eigenvalues, count)
+    scaled = vectors[:, top_positions] / xp.sqrt(xp.clip(eigenvalues[top_positions], 1e-12, None))
     vectors_from_landmarks = root @ xp.asarray(scaled, dtype=kind)
     vector_blocks = [
         similarity.tile(rows, landmarks) @ vectors_from_landmarks / xp.sqrt(degree)[:, None]
         for rows, degree in zip(runs, degrees, strict=True)
     ]
     return TopPairs(
-        values=xp.asarray(values[top_positions], dtype=kind),
+        values=xp.asarray(eigenvalues[top_positions], dtype=kind),
         vectors=xp.concatenate(vector_blocks, 0),
         degrees=xp.concatenate(degrees, 0),
         plain_values=xp.asarray(_eigh(plain_gram)[0][top_positions], dtype=kind),
@@ -216,9 +219,9 @@ def _whitening(gram: Tensor, kind: Any) -> Tensor:
     # Vectors of very different lengths must not hide each other: of a million learners, the ones are long.
     lengths = xp.sqrt(xp.asarray(xp.diagonal(gram), dtype=xp.float64))
     lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
-    values, vectors = _eigh(gram / (lengths[:, None] * lengths))
-    is_kept = values > (1e-12 if kind == xp.float64 else 1e-6) * values[-1]
-    return vectors[:, is_kept] / xp.sqrt(values[is_kept]) / lengths[:, None]
+    eigenvalues, vectors = _eigh(gram / (lengths[:, None] * lengths))
+    is_kept = eigenvalues > (1e-12 if kind == xp.float64 else 1e-6) * eigenvalues[-1]
+    return vectors[:, is_kept] / xp.sqrt(eigenvalues[is_kept]) / lengths[:, None]
 
 
 def _ritz(operator: Tensor, gram: Tensor, kind: Any, count: int) -> tuple[Tensor, Tensor]:
@@ -231,9 +234,9 @@ def _ritz(operator: Tensor, gram: Tensor, kind: Any, count: int) -> tuple[Tensor
     xp = namespace(gram)
     whitening = _whitening(gram, kind)
     operator_in_double = xp.asarray(operator, dtype=xp.float64)
-    values, vectors = _eigh(whitening.T @ operator_in_double @ whitening)
-    top_positions = _largest(values, count)
-    return xp.asarray(values[top_positions], dtype=kind), xp.asarray(
+    eigenvalues, vectors = _eigh(whitening.T @ operator_in_double @ whitening)
+    top_positions = _largest(eigenvalues, count)
+    return xp.asarray(eigenvalues[top_positions], dtype=kind), xp.asarray(
         (whitening @ vectors)[:, top_positions], dtype=kind
     )
 
@@ -300,10 +303,10 @@ def top_pairs(
     root_degrees = xp.sqrt(degrees)
     for n_passes in range(1, passes + 1):
         operator, gram = basis.T @ image, basis.T @ (degrees * basis)
-        values, ritz_coefficients = _ritz(operator, gram, kind, count + SPARE)
-        residual_vectors = image @ ritz_coefficients / degrees - (basis @ ritz_coefficients) * values
+        eigenvalues, ritz_coefficients = _ritz(operator, gram, kind, count + SPARE)
+        residual_vectors = image @ ritz_coefficients / degrees - (basis @ ritz_coefficients) * eigenvalues
         residuals = xp.sqrt((degrees * residual_vectors**2).sum(0))
-        n_precise = min(max(needed, _in_front(values, count)), len(values))
+        n_precise = min(max(needed, _in_front(eigenvalues, count)), len(eigenvalues))
         residual = float(residuals[:n_precise].max())
         if n_passes == passes or residual < tolerance:
             break
@@ -313,7 +316,7 @@ def top_pairs(
     plain_values, _ = _ritz(operator, basis.T @ basis, kind, count)
     vectors = root_degrees * (basis @ ritz_coefficients[:, :count])
     return TopPairs(
-        values=values[:count],
+        values=eigenvalues[:count],
         vectors=vectors,
         degrees=degrees[:, 0],
         plain_values=plain_values,

@@ -50,7 +50,10 @@ class ExchangeSimilarity(Similarity):
         return ExchangeSimilarity(self.exchange.take(positions), self.scale, self.block)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """Return the whole matrix (L, L); it is symmetric, so that half of the tiles are computed."""
+        """Return the whole matrix (L, L), for ``numpy.asarray``.
+
+        The matrix is symmetric, so that only tiles on and above the diagonal are computed.
+        """
         if copy is False:
             raise ValueError("The similarities are not stored: making them an array takes a copy.")
         similarity = np.empty(self.shape, dtype=dtype)

@@ -54,9 +54,11 @@ class FitJob:
 class Fitted:
     """The chosen candidate and what is known of it.
 
-    ``model`` was fitted on all rows, and ``error`` is its mean loss there; ``held_out_error`` is that on the
-    scored folds, where it had not seen the rows, ``candidate_errors`` the same for every candidate and
-    ``candidate_losses`` the losses of rows (n,) behind them, where there was a choice.
+    ``model`` was fitted on all n rows, and ``error`` is its mean loss there. ``held_out_error`` is the mean
+    loss on the scored folds, by models that were not fitted on these rows; ``candidate_errors`` has the same
+    for every candidate. Where there was a choice, ``candidate_losses`` has the losses of rows (n,) behind
+    these errors.
+
     ``residuals`` of shape (n, C) are out of fold, by ``fold_models``. ``failures`` names the candidates that
     were dropped, and why.
     """
@@ -96,8 +98,8 @@ def weight_parameter(estimator: Any) -> str | None:
     parameters take what their inner estimator takes.
     """
     if isinstance(estimator, Pipeline):
-        name, last = estimator.steps[-1]
-        inner = weight_parameter(last)
+        name, last_step = estimator.steps[-1]
+        inner = weight_parameter(last_step)
         return None if inner is None else f"{name}__{inner}"
     if isinstance(estimator, TransformedTargetRegressor):
         inside = LinearRegression() if estimator.regressor is None else estimator.regressor
@@ -194,7 +196,10 @@ def choose_candidate(job: FitJob) -> Fitted:
         held_out_parts = {
             name: [fits_by_candidate[name][fold][1:] for fold in job.scored] for name in held_out_errors
         }
-        losses_by_candidate = {name: _losses_by_row(parts, job) for name, parts in held_out_parts.items()}
+        losses_by_candidate = {
+            name: _losses_by_row(rows_and_residuals, job)
+            for name, rows_and_residuals in held_out_parts.items()
+        }
     # From the best candidate on: the first that can also be fitted on the other folds and on all rows.
     for name in sorted(held_out_errors, key=held_out_errors.__getitem__):
         candidate, fits_by_fold = job.candidates[name], fits_by_candidate[name]

@@ -65,7 +65,10 @@ class LandmarkTiles:
         return tile
 
     def take(self, positions: Array) -> LandmarkTiles:
-        """Return the losses among some of the learners, in the order given."""
+        """Return the losses among some of the learners, in the order given.
+
+        ``positions`` says which learners; landmarks that are not among them are lost.
+        """
         landmark_of = self._positions_among_landmarks()[positions]
         # Positions count among the learners taken from here on.
         new_marks = np.flatnonzero(landmark_of >= 0)

@@ -231,7 +231,7 @@ def select_models(
     Returns
     -------
     Selection
-        Models, errors and honest residuals, in order of the learners' first appearance.
+        Models, errors and out-of-fold residuals, in order of the learners' first appearance.
 
     Examples
     --------

@@ -95,9 +95,9 @@ def count_parts(similarity: Array) -> int:
     components belong together. The search is breadth-first.
     """
     is_unseen = np.ones(len(similarity), dtype=bool)
-    parts = 0
+    n_parts = 0
     while is_unseen.any():
-        parts += 1
+        n_parts += 1
         frontier = np.flatnonzero(is_unseen)[:1]
         is_unseen[frontier] = False
         while len(frontier) and is_unseen.any():
@@ -105,16 +105,18 @@ def count_parts(similarity: Array) -> int:
             is_reached = is_unseen & (similarity[frontier] > LIMITS.rounding).any(axis=0)
             is_unseen &= ~is_reached
             frontier = np.flatnonzero(is_reached)
-    return parts
+    return n_parts
 
 
 @dataclass(frozen=True)
 class Spectrum:
     """Top eigenpairs of the normalised similarity.
 
-    ``eigenvalues`` (M,) descend, ``eigenvectors`` (L, M) have a fixed sign, ``n_parts`` are the parts into
-    which the graph falls. Where the spectrum was iterated for without storing S, ``residual`` is the largest
-    norm of operator times vector minus value times vector among the pairs that were waited for, and
+    ``eigenvalues`` (M,) descend, ``eigenvectors`` (L, M) have a fixed sign, and ``n_parts`` counts the
+    connected components of the graph.
+
+    Two fields are known only where the spectrum was iterated for without storing S. ``residual`` is the
+    largest norm of operator times vector minus value times vector among the pairs that had to be precise.
     ``plain_values`` (M,) are the eigenvalues of S itself.
     """
 
@@ -264,12 +266,15 @@ class SampledLinkage:
     """
 
     def __init__(self, exchange: Exchange, most: int) -> None:
-        """Draw the sample, build its tree, and add up all learners' dissimilarities by finest cluster."""
+        """Build the tree of a sample, and sum everybody's dissimilarities to each of its finest clusters.
+
+        Clusters for smaller numbers are unions of these, so that their sums need no further look at the
+        exchange.
+        """
         n_learners = len(exchange.learner_ids)
         sample = _representatives(exchange)
         pairs_in_sample = squareform(exchange.take(sample).dissimilarity, checks=False)
         self._tree = linkage(pairs_in_sample, "average")
-        # Cuts of one tree are nested: sums over the finest clusters give those over all others.
         self._finest = fcluster(self._tree, most, "maxclust") - 1
         membership = np.eye(int(self._finest.max()) + 1)[self._finest]
         self._sums = np.vstack(

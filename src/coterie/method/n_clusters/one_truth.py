@@ -109,7 +109,10 @@ def compare_with_drawn_classes(
     gram = weighted_rows.T @ Z + ridge
 
     def explained(response: Array) -> float:
-        """Return the share that two clusters explain of what one model leaves unexplained of a response."""
+        """Return the share of a response (N, C) that two clusters explain beyond one model.
+
+        The response counts as far as it departs from the probabilities, and from a line through that.
+        """
         unexplained = _less_levels(response - chances, weights, blocks)
         unexplained = unexplained - Z @ np.linalg.solve(gram, weighted_rows.T @ unexplained)
         total_squares = float(weights @ learners.loss.by_row(unexplained))

@@ -137,11 +137,11 @@ def how_models_travel(exchange: Exchange, block: int = 1024) -> Array:
         return np.ones(1)
     n_nearest = max(1, round((n_learners - 1) / 3))
     typical_ratios = np.empty(n_learners)
-    for start in range(0, n_learners, block):
-        models = slice(start, min(start + block, n_learners))
+    for block_start in range(0, n_learners, block):
+        models = slice(block_start, min(block_start + block, n_learners))
         ratios = exchange.source.tile(models, slice(0, n_learners)) / exchange.noise
         # A model's own learner does not count.
-        ratios[np.arange(len(ratios)), np.arange(start, start + len(ratios))] = np.inf
+        ratios[np.arange(len(ratios)), np.arange(block_start, block_start + len(ratios))] = np.inf
         typical_ratios[models] = np.median(np.partition(ratios, n_nearest - 1, axis=1)[:, :n_nearest], axis=1)
     return typical_ratios
 
@@ -179,7 +179,11 @@ class AverageLosses(LocalLosses):
         predict: Callable[[LocalLosses], ModelAverages],
         places: Array | None = None,
     ) -> None:
-        """Remember the models' weights and how their predictions are made."""
+        """Remember the models' weights, and have their averages and own predictions prepared.
+
+        The base class sorts rows by learner and half; ``predict`` is called after that, so that its rows are
+        in the same order.
+        """
         super().__init__(learners, selection, places)
         self._weights = weights
         self.averages = predict(self)
@@ -189,7 +193,10 @@ class AverageLosses(LocalLosses):
     def of_all(
         cls, learners: Learners, selection: Selection, exchange: Exchange, engine: Engine
     ) -> AverageLosses:
-        """Return the losses among learners whose rows are all here; the engine predicts if it must."""
+        """Return the losses among L learners whose rows are all here.
+
+        Models that are not affine predict everybody's rows by the engine.
+        """
         weights = model_weights(learners.sizes, selection.noise, exchange)
         return cls(
             learners,

@@ -68,7 +68,10 @@ class LogisticLosses(LocalLosses):
     """
 
     def __init__(self, learners: Learners, selection: Selection) -> None:
-        """Standardise the predictors, and prepare the rows by half."""
+        """Standardise the predictors, and fit one model of all learners, from which clusters start.
+
+        The prior of the models has slopes of zero and the log-odds of the classes' shares as intercepts.
+        """
         super().__init__(learners, selection)
         self._Z = StandardizedColumns(learners).rows(self.learners.X)
         self._weights = np.ones(len(self._Z)) if self.learners.weights is None else self.learners.weights
@@ -148,8 +151,8 @@ class LogisticLosses(LocalLosses):
     def _fitted(self, labels: Array, n_clusters: int) -> tuple[Array, Array, Array, Array]:
         """Fit a logistic model to the pooled rows of each of K clusters, all together by Newton's method.
 
-        Returns the models (C, K, d), the clusters' curvatures (C, K, d, d), and the learners' curvatures (C,
-        L, d, d) and slopes (C, L, d), by which a learner can be left out of its cluster again.
+        Returns the models (C, K, d) and the clusters' curvatures (C, K, d, d). The learners' curvatures (C,
+        L, d, d) and slopes (C, L, d) follow, by which a learner can be left out of its cluster again.
         """
         coefficients = np.repeat(self._model_of_all, n_clusters, axis=1)
         ridge, members = (
@@ -181,13 +184,13 @@ class LogisticLosses(LocalLosses):
         without_owner = coefficients[:, labels] + bounded_step(step)
         without_owner[:, n_members[labels] == 1] = np.nan
         coefficients[:, n_members == 0] = np.nan
-        for start, stop in self.runs(n_clusters):
-            rows = self._rows_of(start, stop)
+        for first_learner, next_learner in self.runs(n_clusters):
+            rows = self._rows_of(first_learner, next_learner)
             Z, owner = self._Z[rows], self.learners.owner[rows]
             log_odds = np.moveaxis(coefficients @ Z.T, 0, -1)
             own_log_odds = np.einsum("nd,cnd->nc", Z, without_owner[:, owner])
             log_odds[labels[owner], np.arange(len(Z))] = own_log_odds
-            yield start, stop, self.learners.y[rows] - shares_of(expit(log_odds))
+            yield first_learner, next_learner, self.learners.y[rows] - shares_of(expit(log_odds))
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return the residuals (K, N, C) of all rows under each cluster, own contributions left out."""

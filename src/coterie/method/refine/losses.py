@@ -127,7 +127,11 @@ class LocalLosses(ABC):
     bounded = False
 
     def __init__(self, learners: Learners, selection: Selection, places: Array | None = None) -> None:
-        """Sort the rows by learner and half, and prepare what losses are compared with."""
+        """Sort the rows by learner and half, and compute the losses of learners' own models.
+
+        The latter are out of fold and clipped; they stand for a learner that is alone in its cluster.
+        ``tempering`` is the weight, at most one, of a row where rows are pooled.
+        """
         is_second_half = np.concatenate([halves_of(folds) for folds in selection.folds])
         # Rows of a half lie together, so that means of halves are segmented sums.
         order = np.lexsort((is_second_half, learners.owner))
@@ -224,8 +228,10 @@ class LocalLosses(ABC):
             # More than these are computed again when they are needed.
             if n_clusters * n_rows <= LIMITS.numbers:
                 losses_by_row = np.empty((n_clusters, n_rows))
-            for start, stop, rows, losses in self._loss_blocks(labels):
-                losses_on_halves[:, start:stop] = self._halves(losses, start, stop)
+            for first_learner, next_learner, rows, losses in self._loss_blocks(labels):
+                losses_on_halves[:, first_learner:next_learner] = self._halves(
+                    losses, first_learner, next_learner
+                )
                 if losses_by_row is not None:
                     losses_by_row[:, rows] = losses
             if len(self._remembered) > 4:
@@ -234,7 +240,11 @@ class LocalLosses(ABC):
         return self._remembered[key]
 
     def _halves(self, losses_by_row: Array, start: int, stop: int) -> Array:
-        """Return mean losses (K, learners, 2) by half of each learner in a run, from losses by row (K, n)."""
+        """Return mean losses (K, learners, 2) by half of each learner's rows, for a run of learners.
+
+        ``losses_by_row`` (K, n) are of the run's rows; ``start`` is its first learner, ``stop`` the first one
+        after it. An empty half has the loss zero.
+        """
         sizes = self.half_sizes[start:stop].reshape(-1)
         starts = self._starts[2 * start : 2 * stop] - self.learners.offsets[start]
         filled_halves = np.flatnonzero(sizes)
@@ -286,7 +296,11 @@ class LocalLosses(ABC):
         return bool(np.any(is_beyond(deviations, *excess_over_own, rate / n_learners)))
 
     def _means_and_errors(self, row_values: Array, start: int, stop: int) -> tuple[Array, Array]:
-        """Return mean and standard error (..., learners) of row values (..., n), by learner of a run."""
+        """Return mean and standard error (..., learners) of values by row (..., n), for a run of learners.
+
+        ``start`` is the run's first learner, ``stop`` the first one after it. Dependence between rows
+        inflates the standard error.
+        """
         first_row, sizes = self.learners.offsets[start], self.learners.sizes[start:stop]
         starts = self.learners.offsets[start:stop] - first_row
         owner = self.learners.owner[self._rows_of(start, stop)]
@@ -302,10 +316,12 @@ class LocalLosses(ABC):
         A loss counts as hardly more up to ``errors`` standard errors, paired over rows.
         """
         is_no_worse = np.ones((int(labels.max()) + 1, len(self.learners)), dtype=bool)
-        for start, stop, rows, losses in self._blocks(labels):
+        for first_learner, next_learner, rows, losses in self._blocks(labels):
             own_entries = labels[self.holder[rows]], np.arange(losses.shape[1])
-            excess, standard_error = self._means_and_errors(losses - losses[own_entries], start, stop)
-            is_no_worse[:, start:stop] = excess <= errors * standard_error
+            excess, standard_error = self._means_and_errors(
+                losses - losses[own_entries], first_learner, next_learner
+            )
+            is_no_worse[:, first_learner:next_learner] = excess <= errors * standard_error
         return is_no_worse
 
     def _picked(self, labels: Array, picks: Array) -> Array:

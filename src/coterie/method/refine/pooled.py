@@ -156,9 +156,9 @@ def reassigned_labels(
 ) -> Array:
     """Return the labels (L,) under which the rows are most probable, with as many clusters as there are.
 
-    ``G`` of shape (L, d, d), ``c`` of shape (L, d, C) and ``squares`` of shape (L,) are the sums X'X, X'y and
-    y'y of each learner's rows, in the weights in which learners are pooled. ``n_rows`` counts the rows of all
-    learners. ``ridge`` of shape (d, d) is added to each cluster's X'X where the level of noise is estimated.
+    ``G`` (L, d, d), ``c`` (L, d, C) and ``squares`` (L,) are the sums X'X, X'y and y'y of each learner's
+    rows, in the weights in which learners are pooled. ``n_rows`` counts the rows of all learners. ``ridge``
+    (d, d) is added to each cluster's X'X where the level of noise is estimated.
 
     ``open_to`` of shape (K, L) tells which clusters a learner may move to. ``labels`` (L,) stay where no move
     makes the rows more probable.
@@ -191,7 +191,11 @@ class PooledLosses(LocalLosses):
     """
 
     def __init__(self, learners: Learners, selection: Selection) -> None:
-        """Compute each learner's weighted sums X'X, X'y and y'y in a standardised frame."""
+        """Compute each learner's weighted sums X'X, X'y and y'y in a standardised frame.
+
+        Learners count by their precision, and rows that their own model misses by far count less. The ridge
+        is small against a hundred rows.
+        """
         super().__init__(learners, selection)
         frame = StandardizedColumns(learners)
         self._Z, self._y = frame.rows(self.learners.X), self.learners.y - frame.middle
@@ -258,8 +262,8 @@ class PooledLosses(LocalLosses):
         coefficients = np.linalg.solve(cluster_G + self._ridge, cluster_c)
         n_members = members.sum(axis=1)
         coefficients[n_members == 0] = np.nan
-        for start, stop in self.runs(n_clusters):
-            run, rows = slice(start, stop), self._rows_of(start, stop)
+        for first_learner, next_learner in self.runs(n_clusters):
+            run, rows = slice(first_learner, next_learner), self._rows_of(first_learner, next_learner)
             clusters_of_run = labels[run]
             grams_of_others = cluster_G[clusters_of_run] - self._G[run] + self._ridge
             models_of_others = np.linalg.solve(grams_of_others, cluster_c[clusters_of_run] - self._c[run])
@@ -271,10 +275,10 @@ class PooledLosses(LocalLosses):
             np.subtract(self._y[rows], residuals, out=residuals)
             own_entries = labels[owner[rows]], np.arange(residuals.shape[1])
             predictions_of_others = np.einsum(
-                "nd,ndc->nc", self._Z[rows], models_of_others[owner[rows] - start]
+                "nd,ndc->nc", self._Z[rows], models_of_others[owner[rows] - first_learner]
             )
             residuals[own_entries] = self._y[rows] - predictions_of_others
-            yield start, stop, residuals
+            yield first_learner, next_learner, residuals
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
         """Return the residuals (K, N, C) of all rows under each cluster, own contributions left out."""

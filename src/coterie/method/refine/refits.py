@@ -41,8 +41,9 @@ def _lighter(model: Any) -> Any:
     parameters, reduced_counts = model.get_params(deep=True) if hasattr(model, "get_params") else {}, {}
     for name, value in parameters.items():
         path_of_part, _, parameter = name.rpartition("__")
-        part = parameters[path_of_part] if path_of_part else model
-        count_name = "max_iter" if isinstance(part, HistGradientBoostingRegressor) else "n_estimators"
+        estimator = parameters[path_of_part] if path_of_part else model
+        count_name = "max_iter" if isinstance(estimator, HistGradientBoostingRegressor) else "n_estimators"
+        # The number of trees, or of rounds of boosting.
         if parameter == count_name and isinstance(value, int) and value > FLEXIBLE.trees:
             reduced_counts[name] = FLEXIBLE.trees
     return model.set_params(**reduced_counts) if reduced_counts else model
@@ -72,7 +73,10 @@ class RefitLosses(LocalLosses):
         fallback: LocalLosses,
         family: Any,
     ) -> None:
-        """Remember the family, what stands in where it fails, and how rows count."""
+        """Remember the family and the fallback, and compute the weights (N,) of rows in a fit.
+
+        Rows of quiet learners count more, and rows that a learner's own model misses by far count less.
+        """
         super().__init__(learners, selection)
         self._fallback = fallback
         self._family = family
@@ -186,7 +190,10 @@ class BestFormLosses(LocalLosses):
         self._flexible.take_best_family(families, groups)
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
-        """Return residuals (K, N, C), for each cluster of the form that loses less on its members."""
+        """Return residuals (K, N, C), for each cluster of the form that loses less on its members.
+
+        Clusters of fewer than two members keep the linear form.
+        """
         residuals = self.lines.residuals(labels, n_clusters)
         for k in range(n_clusters):
             members = labels == k
