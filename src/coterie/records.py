@@ -56,7 +56,9 @@ class SimilarityTiles(Protocol):
         """Return the similarities among some of the learners, in the order given."""
         ...
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Return the whole matrix, for ``numpy.asarray``."""
+        ...
 
 
 # Marks the fields that run over learners.
@@ -64,7 +66,7 @@ BY_LEARNER = {"by_learner": True}
 
 
 def _taken(value: Any, positions: Array) -> Any:
-    """Return the entries of a field at some positions."""
+    """Return the entries at some positions of a field that runs over learners: tuple, array or record."""
     if isinstance(value, tuple):
         return tuple(value[p] for p in positions)
     return value[positions] if isinstance(value, np.ndarray) else value.take(positions)
@@ -72,23 +74,26 @@ def _taken(value: Any, positions: Array) -> Any:
 
 @dataclass(frozen=True)
 class Aligned:
-    """Records whose fields run over learners."""
+    """A record of L learners, whose fields marked with `BY_LEARNER` have one entry for each."""
 
     learner_ids: Array = field(metadata=BY_LEARNER)
 
     def take(self, positions: Array) -> Self:
         """Return the record of some of the learners, in the order given."""
-        names = [f.name for f in fields(self) if f.metadata.get("by_learner")]
-        changed = {name: _taken(getattr(self, name), positions) for name in names}
-        return replace(self, **changed)
+        field_names = [f.name for f in fields(self) if f.metadata.get("by_learner")]
+        taken_fields = {name: _taken(getattr(self, name), positions) for name in field_names}
+        return replace(self, **taken_fields)
 
     def aligned_to(self, learner_ids: Array) -> Self:
-        """Return the record in the order of ``learner_ids``; every one of them must be in it."""
-        known = set(self.learner_ids.tolist())
-        missing = [i for i in learner_ids.tolist() if i not in known]
-        if missing:
+        """Return the record with its learners in the order of ``learner_ids``.
+
+        Every one of these must be in the record; other learners of the record are left out.
+        """
+        known_ids = set(self.learner_ids.tolist())
+        missing_ids = [i for i in learner_ids.tolist() if i not in known_ids]
+        if missing_ids:
             raise ValueError(
-                f"The {type(self).__name__} knows nothing of learner {missing[0]!r}: "
+                f"The {type(self).__name__} knows nothing of learner {missing_ids[0]!r}: "
                 "pass the rows of the learners that it was made from."
             )
         return self.take(positions_of(learner_ids.tolist(), self.learner_ids.tolist()))
@@ -118,8 +123,8 @@ class Selection(Aligned):
         The losses of the rows (n_j,) behind these errors, where there was a choice; NaN for rows that did not
         count. By them a choice can be made again without some of the rows.
     residuals : tuple of ndarray of shape (n_j, C)
-        Honest residual of each row: from a model that had not seen it. NaN where a splitter never
-        holds the row out. C is one for regression.
+        Out-of-fold residual of each row: from a model that was not fitted on it. NaN where a splitter never
+        holds the row out. C is the number of columns of the response, one for regression.
     folds : tuple of ndarray
         Which fold held the row out; -1 where none did.
     training : tuple of ndarray
@@ -188,17 +193,24 @@ class Exchange(Aligned):
     def dissimilarity_tile(self, rows: Any, columns: Any) -> Array:
         """Return v = |E[i,j] - e_j| + |E[j,i] - e_i| between some learners and others.
 
-        Both are given by slices or positions; v is zero between a learner and itself.
+        E[i, j] is the loss of model i on learner j, and e_j the loss of learner j's own model. Both groups of
+        learners are given by slices or positions; v is zero between a learner and itself.
         """
-        there, back = self.source.tile(rows, columns), self.source.tile(columns, rows).T
-        tile: Array = dissimilarity(there, back, self.errors[rows][:, None], self.errors[columns])
-        all_learners = np.arange(len(self.learner_ids))
-        _, here, there = np.intersect1d(all_learners[rows], all_learners[columns], True, True)
-        tile[here, there] = 0.0
+        losses_of_rows, losses_of_columns = self.source.tile(rows, columns), self.source.tile(columns, rows).T
+        tile: Array = dissimilarity(
+            losses_of_rows, losses_of_columns, self.errors[rows][:, None], self.errors[columns]
+        )
+        positions = np.arange(len(self.learner_ids))
+        _, own_rows, own_columns = np.intersect1d(positions[rows], positions[columns], True, True)
+        tile[own_rows, own_columns] = 0.0
         return tile
 
     def dissimilarity_tiles(self, block: int = 1024) -> Iterator[tuple[slice, slice, Array]]:
-        """Yield rows, columns and dissimilarities of square tiles, the upper triangle of them."""
+        """Yield rows, columns and dissimilarities of square tiles on and above the diagonal.
+
+        Rows and columns are slices of at most ``block`` learners; v is symmetric, so that the lower triangle
+        follows.
+        """
         n = len(self.learner_ids)
         spans = [slice(start, min(start + block, n)) for start in range(0, n, block)]
         for index, rows in enumerate(spans):
@@ -327,7 +339,7 @@ class Collaboration(Aligned):
     newcomer_weight_rows : ndarray of shape (K,)
         The row of ``weights`` that a newcomer to each cluster predicts with.
     residuals : tuple of ndarray of shape (n_j, C)
-        Honest residual of each row of each learner under this collaboration.
+        Out-of-fold residual of each row of each learner under this collaboration.
     loss : Loss, default=SQUARED_ERROR
         What residuals cost, and how models answer.
     plausible : ndarray of shape (M, 2) or None, default=None
@@ -351,12 +363,12 @@ class Collaboration(Aligned):
 
     @property
     def cluster_residuals(self) -> tuple[Array, ...] | None:
-        """Honest residuals under what the members of a cluster share, None where they share nothing."""
+        """Out-of-fold residuals under what a cluster's members share, None where they share nothing."""
         return self.residuals if self.method in ("pooled", "average") else None
 
     @property
     def taken(self) -> dict[str, Array]:
-        """How much each learner takes from whom, by column; nothing where the clusters say it all."""
+        """How much each learner takes from whom, by column; empty where the clusters say it all."""
         return {}
 
     def predict(self, X: Array, weight_rows: Array) -> Array:
@@ -377,17 +389,21 @@ class Collaboration(Aligned):
         return self.loss.from_columns(self.predict_columns(X, weight_rows))
 
     def predict_columns(self, X: Array, weight_rows: Array) -> Array:
-        """Predict the columns of the response inside, of shape (N, C)."""
+        """Return predictions (N, C) of the response's columns: numbers, or probabilities of classes.
+
+        Each row of X (N, p) is predicted by the weighted sum of models that its entry of ``weight_rows`` (N,)
+        names. Rows with the same weights are predicted together.
+        """
         prediction = np.zeros((len(X), self.loss.n_columns))
         for weight_row in np.unique(weight_rows):
             selected = np.flatnonzero(weight_rows == weight_row)
-            for position in np.flatnonzero(self.weights[weight_row]):
-                part = self.loss.predict(self.models[position], X[selected])
-                prediction[selected] += self.weights[weight_row, position] * part
+            for model_position in np.flatnonzero(self.weights[weight_row]):
+                model_prediction = self.loss.predict(self.models[model_position], X[selected])
+                prediction[selected] += self.weights[weight_row, model_position] * model_prediction
         return self._clipped_to_plausible(prediction, weight_rows)
 
     def _clipped_to_plausible(self, prediction: Array, weight_rows: Array) -> Array:
-        """Return predictions (N, C) within what responses make plausible."""
+        """Return predictions (N, C) clipped to the plausible range of their row of weights."""
         if self.plausible is None:
             return prediction
         low, high = self.plausible[weight_rows].T[..., None]
@@ -417,5 +433,5 @@ class OwnResiduals(Aligned):
 
 
 def share_of_rows(selection: Selection) -> float:
-    """Return the share of a learner's rows that the models behind the residuals of Select were fitted on."""
+    """Return the mean share of a learner's rows that its out-of-fold residuals' models were fitted on."""
     return float(np.mean([training.mean() for training in selection.training]))

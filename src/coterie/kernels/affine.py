@@ -51,7 +51,11 @@ AFFINE_PREDICTIONS = {
 
 
 def scaler_form(step: Any) -> tuple[Any, Any] | None:
-    """Return (centre, spread) when the step maps x to (x - centre) / spread."""
+    """Return (centre, spread) if a fitted transformer maps x to (x - centre) / spread, else None.
+
+    Centre and spread are numbers, or arrays (p,) with one value per predictor. A scaler that clips is not
+    affine.
+    """
     if type(step) is StandardScaler:
         return step.mean_ if step.with_mean else 0.0, step.scale_ if step.with_std else 1.0
     if type(step) is RobustScaler:
@@ -64,13 +68,15 @@ def scaler_form(step: Any) -> tuple[Any, Any] | None:
 
 
 def affine_form(model: Any, n_features: int) -> Affine | None:
-    """Return ``(w, b)`` when the model predicts x'w + b, else None.
+    """Return the coefficients w (p,) and the intercept b if the fitted model predicts x'w + b, else None.
 
-    Known are scikit-learn's linear models, pipelines of scalers and these, and standardised targets
-    around them. Anything that overrides ``predict`` is not taken for linear.
+    Known are scikit-learn's linear models, pipelines of scalers and these, and standardised targets around
+    them. The coefficients are for predictors as given, not as scaled. A class that overrides ``predict`` is
+    not taken for linear.
     """
     if type(model) is Pipeline:
         form = affine_form(model.steps[-1][1], n_features)
+        # From the last scaler to the first: each is undone in the coefficients.
         for _, step in reversed(model.steps[:-1]):
             scaler = (0.0, 1.0) if step in (None, "passthrough") else scaler_form(step)
             if form is None or scaler is None:
@@ -95,7 +101,10 @@ def affine_form(model: Any, n_features: int) -> Affine | None:
 
 
 def affine_matrix(models: Sequence[Any], n_features: int) -> tuple[Array, Array]:
-    """Return the vectors w~ of the models, and which of them are affine (NaN rows where not)."""
+    """Return the coefficients (w, b) of M models as rows of an array (M, p + 1), and which models are affine.
+
+    Rows of models that are not affine are NaN; the second array is a mask (M,).
+    """
     vectors = np.full((len(models), n_features + 1), np.nan)
     for i, model in enumerate(models):
         form = affine_form(model, n_features)
@@ -110,16 +119,21 @@ FAR_SPREAD = 10.0
 
 
 def _typical(learners: Learners) -> tuple[Array, Array]:
-    """Return the median over learners of their means, and of their distances from it where there are any."""
+    """Return the median learner's mean of each predictor, and the median distance of learners' rows from it.
+
+    Both have the shape (p,). The distance of a learner is the root mean square over its rows; learners with
+    none in a predictor are left out there. Unlike a mean over all rows, medians ignore a learner in other
+    units.
+    """
     # Some of very many learners, evenly spaced, show what is typical.
     learners = learners.take(np.unique(np.linspace(0, len(learners) - 1, LIMITS.many).astype(int)))
     starts, sizes = learners.offsets[:-1], learners.sizes[:, None]
-    middle = np.median(np.add.reduceat(learners.X, starts, axis=0) / sizes, axis=0)
-    squares = np.add.reduceat((learners.X - middle) ** 2, starts, axis=0) / sizes
-    distances = np.sqrt(np.where(squares > 0, squares, np.nan))
-    unknown = np.isnan(distances).all(axis=0)
-    distances[:, unknown] = 0.0
-    return middle, np.nanmedian(distances, axis=0)
+    median_means = np.median(np.add.reduceat(learners.X, starts, axis=0) / sizes, axis=0)
+    mean_squares = np.add.reduceat((learners.X - median_means) ** 2, starts, axis=0) / sizes
+    distances = np.sqrt(np.where(mean_squares > 0, mean_squares, np.nan))
+    is_constant = np.isnan(distances).all(axis=0)
+    distances[:, is_constant] = 0.0
+    return median_means, np.nanmedian(distances, axis=0)
 
 
 class StandardizedColumns:
@@ -130,18 +144,25 @@ class StandardizedColumns:
     """
 
     def __init__(self, learners: Learners) -> None:
-        """Find centre and spread of each predictor, robust against learners in other units."""
+        """Find centre and spread of each predictor, and the mean of each column of the response.
+
+        They are those of all rows together. For a predictor whose spread is dominated by a few learners far
+        away, the typical learner's are taken instead.
+        """
         self.centre = learners.X.mean(axis=0)
         spread = learners.X.std(axis=0)
         if len(learners) > 2 and spread.any():
-            middle, typical = _typical(learners)
-            far = (spread > FAR_SPREAD * typical) & (typical > 0)
-            self.centre, spread = np.where(far, middle, self.centre), np.where(far, typical, spread)
+            typical_centre, typical_spread = _typical(learners)
+            is_far = (spread > FAR_SPREAD * typical_spread) & (typical_spread > 0)
+            self.centre, spread = (
+                np.where(is_far, typical_centre, self.centre),
+                np.where(is_far, typical_spread, spread),
+            )
         self.spread = np.where(spread > 0, spread, 1.0)
         self.middle: Array = learners.y.mean(axis=0)
 
     def rows(self, X: Array) -> Array:
-        """Return Z, the rows in this frame."""
+        """Return Z (n, p + 1): the rows X (n, p) centred and scaled, with a column of ones behind them."""
         Z = np.empty((len(X), X.shape[1] + 1))
         np.subtract(X, self.centre, out=Z[:, :-1])
         Z[:, :-1] /= self.spread
@@ -149,51 +170,66 @@ class StandardizedColumns:
         return Z
 
     def vectors(self, vectors: Array) -> Array:
-        """Bring models (w, b) into this frame; their responses are then measured from the middle."""
-        inside = np.empty_like(vectors)
-        inside[:, :-1] = vectors[:, :-1] * self.spread
-        inside[:, -1] = vectors[:, -1] + vectors[:, :-1] @ self.centre - self.middle[0]
-        return inside
+        """Return models (w, b) of shape (M, p + 1) with coefficients for standardised predictors.
+
+        Their predictions are then of the response less its mean, ``middle``. Only one column of the response
+        is meant.
+        """
+        standardized = np.empty_like(vectors)
+        standardized[:, :-1] = vectors[:, :-1] * self.spread
+        standardized[:, -1] = vectors[:, -1] + vectors[:, :-1] @ self.centre - self.middle[0]
+        return standardized
 
 
 def second_moments(Z: Array, y: Array, learners: Learners) -> tuple[Array, Array, Array]:
-    """Return G (L, d, d), c (L, d, C) and s (L,), the mean moments of every learner's rows.
+    """Return the means of X'X (L, d, d), X'y (L, d, C) and y'y (L,) over each learner's rows.
 
-    The response ``y`` has the shape (N, C); s sums over its columns.
+    ``Z`` (N, d) are predictors and ``y`` (N, C) is the response; y'y is summed over columns. Rows count by
+    their weights. From these, the squared loss of any linear model on any learner follows without its rows.
     """
-    n, d = len(learners), Z.shape[1]
-    G, c, s = np.empty((n, d, d)), np.empty((n, d, y.shape[1])), np.empty(n)
+    n_learners, d = len(learners), Z.shape[1]
+    G, c, s = np.empty((n_learners, d, d)), np.empty((n_learners, d, y.shape[1])), np.empty(n_learners)
     for j in range(len(learners)):
         span = learners.span(j)
         predictors, response = Z[span], y[span]
-        weighted = predictors if learners.weights is None else predictors * learners.weights[span, None]
-        G[j], c[j] = weighted.T @ predictors, weighted.T @ response
-        counted = response if learners.weights is None else response * learners.weights[span, None]
-        s[j] = response.ravel() @ counted.ravel()
+        weighted_predictors = (
+            predictors if learners.weights is None else predictors * learners.weights[span, None]
+        )
+        G[j], c[j] = weighted_predictors.T @ predictors, weighted_predictors.T @ response
+        weighted_response = response if learners.weights is None else response * learners.weights[span, None]
+        s[j] = response.ravel() @ weighted_response.ravel()
     sizes = learners.sizes
     return G / sizes[:, None, None], c / sizes[:, None, None], s / sizes
 
 
 def _model_features(vectors: Array) -> Array:
-    """Return what the moments of a learner are multiplied with to give each model's loss there."""
+    """Return features (M, F) of models (M, d) whose products with learners' features are losses.
+
+    A loss w'Gw - 2 w'c + s is an inner product: of (products of w, -2 w, 1) with (upper triangle of G, c, s).
+    Products off the diagonal count twice, because the triangle has each pair once.
+    """
     upper = np.triu_indices(vectors.shape[1])
-    doubled = np.where(upper[0] == upper[1], 1.0, 2.0)
-    features = np.empty((len(vectors), len(doubled) + vectors.shape[1] + 1))
-    np.multiply(vectors[:, upper[0]], vectors[:, upper[1]], out=features[:, : len(doubled)])
-    features[:, : len(doubled)] *= doubled
-    features[:, len(doubled) : -1] = -2 * vectors
+    multiplicity = np.where(upper[0] == upper[1], 1.0, 2.0)
+    features = np.empty((len(vectors), len(multiplicity) + vectors.shape[1] + 1))
+    np.multiply(vectors[:, upper[0]], vectors[:, upper[1]], out=features[:, : len(multiplicity)])
+    features[:, : len(multiplicity)] *= multiplicity
+    features[:, len(multiplicity) : -1] = -2 * vectors
     features[:, -1] = 1.0
     return features
 
 
 class AffineLosses:
-    """Losses of affine models, vectors (w, b) of shape (M, p + 1), on learners.
+    """Losses of affine models, vectors (w, b) of shape (M, p + 1), on learners, by second moments.
 
-    They are computed tile by tile when they are needed, and not kept.
+    These are the means of X'X, X'y and y'y over a learner's rows. Losses are computed tile by tile when they
+    are needed, and not kept.
     """
 
     def __init__(self, vectors: Array, learners: Learners) -> None:
-        """Prepare second moments of each learner's rows, from which losses follow."""
+        """Compute the second moments of each learner's rows, in a standardised frame.
+
+        ``vectors`` (M, p + 1) are the models (w, b) for predictors as given.
+        """
         self._learners = learners
         # In the order in which models and learners are given out.
         self.rows, self.columns = np.arange(len(vectors)), np.arange(len(learners))
@@ -218,11 +254,11 @@ class AffineLosses:
 
     @property
     def finite(self) -> Array:
-        """True for the models whose losses cannot overflow on any learner."""
+        """A mask (M,): True for the models whose losses cannot overflow on any learner."""
         with np.errstate(over="ignore", invalid="ignore"):
-            largest = np.abs(self._vectors) @ self._sizes[:, :-1].max(axis=0)
-            finite: Array = np.isfinite((largest + self._sizes[:, -1].max()) ** 2)
-        return finite[self.rows]
+            largest_predictions = np.abs(self._vectors) @ self._sizes[:, :-1].max(axis=0)
+            is_finite: Array = np.isfinite((largest_predictions + self._sizes[:, -1].max()) ** 2)
+        return is_finite[self.rows]
 
     def take(self, positions: Array) -> AffineLosses:
         """Return the losses among some of the learners, one model each, in the order given."""
@@ -231,25 +267,30 @@ class AffineLosses:
         return taken
 
     def features(self) -> tuple[Array, Array] | None:
-        """Return features of shape (L, F) of models and of their learners: inner products are the losses.
+        """Return features (L, F) of models and of learners whose inner products are the losses.
 
-        None where losses are cheaper from rows, or so small against their terms that single precision
-        would lose them.
+        On a GPU, a product of them gives all losses at once. None where losses are cheaper from rows, or so
+        small against their terms that single precision would lose them.
         """
         if not self._by_moments:
             return None
         vectors, sizes = self._vectors[self.rows], self._sizes[self.columns]
         models, learners = _model_features(vectors), self._learner_features[self.columns]
-        own = np.einsum("ij,ij->i", models, learners)
-        terms = np.einsum("ij,ij->i", np.abs(vectors), sizes[:, :-1]) + sizes[:, -1]
-        if np.median(own / np.maximum(terms**2, 1e-300)) < half_the_digits(np.float32):
+        # If the typical own loss is small beside the terms that it is the difference of, digits are lost.
+        own_losses = np.einsum("ij,ij->i", models, learners)
+        term_sizes = np.einsum("ij,ij->i", np.abs(vectors), sizes[:, :-1]) + sizes[:, -1]
+        if np.median(own_losses / np.maximum(term_sizes**2, 1e-300)) < half_the_digits(np.float32):
             return None
         return models, learners
 
     # Models that overflow are isolated by the caller; a warning for each would say nothing more.
     @np.errstate(over="ignore", invalid="ignore")
     def tile(self, models: Any, learners: Any) -> Array:
-        """Return the losses of some models on some learners, given by slices or positions."""
+        """Return the losses of some models on some learners, given by slices or positions.
+
+        The tile has shape (models, learners). Losses that are tiny against the terms of their formula are
+        computed again from residuals.
+        """
         vectors, learners = self._vectors[self.rows[models]], self.columns[learners]
         losses = np.empty((len(vectors), len(learners)))
         if not self._by_moments:
@@ -257,22 +298,25 @@ class AffineLosses:
                 losses[:, index] = self._from_rows(vectors, j)
             return losses
         np.matmul(_model_features(vectors), self._learner_features[learners].T, out=losses)
-        terms = np.column_stack([np.abs(vectors), np.ones(len(vectors))]) @ self._sizes[learners].T
-        np.square(terms, out=terms)
+        term_sizes = np.column_stack([np.abs(vectors), np.ones(len(vectors))]) @ self._sizes[learners].T
+        np.square(term_sizes, out=term_sizes)
         # A difference that is small against its terms has lost its digits; residuals have not.
-        terms *= half_the_digits(np.float64)
-        cancelled = losses < terms
-        for index in np.flatnonzero(cancelled.any(axis=0)).tolist():
-            few = np.flatnonzero(cancelled[:, index])
-            losses[few, index] = self._from_rows(vectors[few], learners[index])
+        term_sizes *= half_the_digits(np.float64)
+        is_cancelled = losses < term_sizes
+        for index in np.flatnonzero(is_cancelled.any(axis=0)).tolist():
+            cancelled_models = np.flatnonzero(is_cancelled[:, index])
+            losses[cancelled_models, index] = self._from_rows(vectors[cancelled_models], learners[index])
         return losses
 
     def _from_rows(self, vectors: Array, j: int) -> Array:
-        """Return the losses of some models on learner j, from residuals."""
+        """Return the losses (M,) of models, vectors (M, p + 1) in the frame, on the rows of learner j.
+
+        Slower than by moments, but without cancellation.
+        """
         span, weights = self._learners.span(j), self._learners.weights
         # Rows are brought into the frame when they are needed: kept, they would double the memory.
         Z, y = self._frame.rows(self._learners.X[span]), self._learners.y[span] - self._frame.middle
-        by_row = self._learners.loss.by_row((Z @ vectors.T - y)[..., None])
+        losses_by_row = self._learners.loss.by_row((Z @ vectors.T - y)[..., None])
         if weights is not None:
-            by_row *= weights[span, None]
-        return np.asarray(by_row.mean(axis=0))
+            losses_by_row *= weights[span, None]
+        return np.asarray(losses_by_row.mean(axis=0))

@@ -51,16 +51,18 @@ def pick_device(device: str) -> str:
 def torch_features(
     models: Array, learners: Array, errors: Array, scale: float, device: str = "cuda"
 ) -> PairFeatures:
-    """Bring the features of models and learners, of shape (L, F), to a torch device, in single precision.
+    """Return the features of L models and learners on a torch device, in single precision.
 
-    On a GPU where triton is installed, the product with vectors is fused into one kernel.
+    ``models`` and ``learners`` (L, F) are features whose inner products are losses, ``errors`` (L,) are
+    models' losses on their own learners, and ``scale`` is the factor a of S = exp(-a v). On a GPU where
+    triton is installed, the product of S with vectors is fused into one kernel.
     """
     import torch
 
-    theirs, rows, own = (
+    model_tensor, learner_tensor, error_tensor = (
         torch.asarray(part, dtype=torch.float32, device=device) for part in (models, learners, errors)
     )
-    features = PairFeatures(theirs, rows, own, scale)
+    features = PairFeatures(models=model_tensor, learners=learner_tensor, errors=error_tensor, scale=scale)
     if device == "cpu":
         return features
     try:
@@ -72,13 +74,16 @@ def torch_features(
 
 
 def _on_gpu(parts: tuple[Any, ...], count: int, needed: int) -> TopPairs | None:
-    """Return the pairs, or None where the GPU's memory does not suffice."""
+    """Return the top eigenpairs from the GPU, as NumPy arrays; None, with a warning, if memory is short.
+
+    ``parts`` are the arguments of `torch_features`; ``count`` and ``needed`` are as for `top_pairs`.
+    """
     import torch
 
     try:
         pairs = top_pairs(torch_features(*parts), count, needed=needed)
-        tensors = ("values", "vectors", "degrees", "plain_values", "residuals")
-        return replace(pairs, **{name: getattr(pairs, name).cpu().numpy() for name in tensors})
+        tensor_fields = ("values", "vectors", "degrees", "plain_values", "residuals")
+        return replace(pairs, **{name: getattr(pairs, name).cpu().numpy() for name in tensor_fields})
     except torch.cuda.OutOfMemoryError:
         torch.cuda.empty_cache()
     warnings.warn(
@@ -93,17 +98,18 @@ def _on_gpu(parts: tuple[Any, ...], count: int, needed: int) -> TopPairs | None:
 def top_pairs_of(
     exchange: Exchange, scale: float, count: int, device: str = "auto", needed: int = 1
 ) -> TopPairs:
-    """Find the top eigenpairs of the normalised similarity without storing it; ``needed`` as in `top_pairs`.
+    """Return the top eigenpairs of the normalised similarity of an exchange, without storing it.
 
-    The pairs are NumPy arrays whatever computed them. Losses that are not inner products of features are
-    multiplied on the processor, whatever the device.
+    The pairs are NumPy arrays whatever device computed them. ``scale`` is the factor a of S = exp(-a v);
+    ``count`` and ``needed`` are as for `top_pairs`. Losses that are not inner products of features are
+    computed on the processor, whatever the device.
     """
     if pick_device(device) == "cuda" and isinstance(exchange.source, AffineLosses):
         features = exchange.source.features()
         if features is None:
             _log.info("The losses have too few digits in single precision: the processor computes them.")
         else:
-            result = _on_gpu((*features, exchange.errors, scale), count, needed)
-            if result is not None:
-                return result
+            pairs_from_gpu = _on_gpu((*features, exchange.errors, scale), count, needed)
+            if pairs_from_gpu is not None:
+                return pairs_from_gpu
     return top_pairs(ExchangeSimilarity(exchange, scale), count, needed=needed)

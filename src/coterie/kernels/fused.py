@@ -25,7 +25,7 @@ SIDE, DEPTH, WALK, WIDTH = TILE
 
 @triton.jit
 def _rest(values, halves):  # type: ignore[no-untyped-def]
-    """Return what half precision has left of the values."""
+    """Return, in half precision, what rounding the values to half precision has left over."""
     return (values - halves.to(tl.float32)).to(tl.float16)
 
 
@@ -46,13 +46,18 @@ def _times_kernel(  # type: ignore[no-untyped-def]
     DEPTH: tl.constexpr,
     WALK: tl.constexpr,
 ):
-    """Add to the product what the tiles of one row of tiles, on and right of the diagonal, give."""
+    """Add S times the vectors to ``product``, for a walk of tiles along one row of tiles.
+
+    A tile has ``SIDE`` learners on a side; only tiles on and right of the diagonal are computed, and each one
+    right of it also serves its mirror image. ``models`` and ``learners`` (n, FEATURES) are in half precision,
+    their ``_rest`` the rounding errors; ``vectors`` and ``product`` (n, WIDTH) are in single precision.
+    """
     # One dimension of programs: the second one of a grid ends at 65,535, eight million learners.
-    walks = tl.cdiv(tl.cdiv(n, SIDE), WALK)
-    row_tile = tl.program_id(0) // walks
-    first = (tl.program_id(0) % walks) * WALK
+    walks_per_row = tl.cdiv(tl.cdiv(n, SIDE), WALK)
+    row_tile = tl.program_id(0) // walks_per_row
+    first_tile = (tl.program_id(0) % walks_per_row) * WALK
     width = tl.arange(0, WIDTH)
-    if first + WALK > row_tile:
+    if first_tile + WALK > row_tile:
         rows = row_tile * SIDE + tl.arange(0, SIDE)
         in_rows = rows < n
         row_errors = tl.load(errors + rows, mask=in_rows, other=0.0)
@@ -61,63 +66,71 @@ def _times_kernel(  # type: ignore[no-untyped-def]
         )
         row_halves = row_vectors.to(tl.float16)
         row_rests = _rest(row_vectors, row_halves)
-        gathered = tl.zeros((SIDE, WIDTH), dtype=tl.float32)
-        last = tl.minimum(first + WALK, tl.cdiv(n, SIDE))
-        for column_tile in range(tl.maximum(first, row_tile), last):
+        row_product = tl.zeros((SIDE, WIDTH), dtype=tl.float32)
+        end_tile = tl.minimum(first_tile + WALK, tl.cdiv(n, SIDE))
+        for column_tile in range(tl.maximum(first_tile, row_tile), end_tile):
             columns = column_tile * SIDE + tl.arange(0, SIDE)
             in_columns = columns < n
-            there = tl.zeros((SIDE, SIDE), dtype=tl.float32)
-            back = tl.zeros((SIDE, SIDE), dtype=tl.float32)
-            for start in range(0, FEATURES, DEPTH):
-                depth = start + tl.arange(0, DEPTH)
+            losses_of_rows = tl.zeros((SIDE, SIDE), dtype=tl.float32)
+            losses_of_columns = tl.zeros((SIDE, SIDE), dtype=tl.float32)
+            for first_feature in range(0, FEATURES, DEPTH):
+                depth = first_feature + tl.arange(0, DEPTH)
                 by_row = rows[:, None].to(tl.int64) * FEATURES + depth[None, :]
                 by_column = columns[None, :].to(tl.int64) * FEATURES + depth[:, None]
-                a = tl.load(models + by_row, mask=in_rows[:, None], other=0.0)
-                a_rest = tl.load(models_rest + by_row, mask=in_rows[:, None], other=0.0)
-                b = tl.load(learners + by_column, mask=in_columns[None, :], other=0.0)
-                b_rest = tl.load(learners_rest + by_column, mask=in_columns[None, :], other=0.0)
-                there = tl.dot(a, b, there)
-                there = tl.dot(a, b_rest, there)
-                there = tl.dot(a_rest, b, there)
-                c = tl.load(learners + by_row, mask=in_rows[:, None], other=0.0)
-                c_rest = tl.load(learners_rest + by_row, mask=in_rows[:, None], other=0.0)
-                d = tl.load(models + by_column, mask=in_columns[None, :], other=0.0)
-                d_rest = tl.load(models_rest + by_column, mask=in_columns[None, :], other=0.0)
-                back = tl.dot(c, d, back)
-                back = tl.dot(c, d_rest, back)
-                back = tl.dot(c_rest, d, back)
+                row_models = tl.load(models + by_row, mask=in_rows[:, None], other=0.0)
+                row_models_rest = tl.load(models_rest + by_row, mask=in_rows[:, None], other=0.0)
+                column_learners = tl.load(learners + by_column, mask=in_columns[None, :], other=0.0)
+                column_learners_rest = tl.load(learners_rest + by_column, mask=in_columns[None, :], other=0.0)
+                losses_of_rows = tl.dot(row_models, column_learners, losses_of_rows)
+                losses_of_rows = tl.dot(row_models, column_learners_rest, losses_of_rows)
+                losses_of_rows = tl.dot(row_models_rest, column_learners, losses_of_rows)
+                row_learners = tl.load(learners + by_row, mask=in_rows[:, None], other=0.0)
+                row_learners_rest = tl.load(learners_rest + by_row, mask=in_rows[:, None], other=0.0)
+                column_models = tl.load(models + by_column, mask=in_columns[None, :], other=0.0)
+                column_models_rest = tl.load(models_rest + by_column, mask=in_columns[None, :], other=0.0)
+                losses_of_columns = tl.dot(row_learners, column_models, losses_of_columns)
+                losses_of_columns = tl.dot(row_learners, column_models_rest, losses_of_columns)
+                losses_of_columns = tl.dot(row_learners_rest, column_models, losses_of_columns)
             column_errors = tl.load(errors + columns, mask=in_columns, other=0.0)
             # `coterie.loss.dissimilarity` in Triton's words, which cannot call it; the tests compare the two.
-            apart = tl.abs(there - column_errors[None, :]) + tl.abs(back - row_errors[:, None])
-            alike = tl.exp(-scale * apart)
-            alike = tl.where(rows[:, None] == columns[None, :], 1.0, alike)
-            alike = tl.where(in_rows[:, None] & in_columns[None, :], alike, 0.0)
+            dissimilarities = tl.abs(losses_of_rows - column_errors[None, :]) + tl.abs(
+                losses_of_columns - row_errors[:, None]
+            )
+            similarity = tl.exp(-scale * dissimilarities)
+            similarity = tl.where(rows[:, None] == columns[None, :], 1.0, similarity)
+            similarity = tl.where(in_rows[:, None] & in_columns[None, :], similarity, 0.0)
             offsets = columns[:, None] * WIDTH + width[None, :]
             column_vectors = tl.load(vectors + offsets, mask=in_columns[:, None], other=0.0)
             column_halves = column_vectors.to(tl.float16)
-            alike_halves = alike.to(tl.float16)
-            alike_rests = _rest(alike, alike_halves)
+            similarity_halves = similarity.to(tl.float16)
+            similarity_rests = _rest(similarity, similarity_halves)
             # Sums over many tiles are taken outside the tensor cores, which cut digits off as they add.
-            here = tl.dot(alike_halves, column_halves)
-            here = tl.dot(alike_halves, _rest(column_vectors, column_halves), here)
-            gathered += tl.dot(alike_rests, column_halves, here)
+            tile_product = tl.dot(similarity_halves, column_halves)
+            tile_product = tl.dot(similarity_halves, _rest(column_vectors, column_halves), tile_product)
+            row_product += tl.dot(similarity_rests, column_halves, tile_product)
             if column_tile > row_tile:
-                mirrored = tl.dot(tl.trans(alike_halves), row_halves)
-                mirrored = tl.dot(tl.trans(alike_halves), row_rests, mirrored)
-                mirrored = tl.dot(tl.trans(alike_rests), row_halves, mirrored)
-                tl.atomic_add(product + offsets, mirrored, mask=in_columns[:, None], sem="relaxed")
+                column_product = tl.dot(tl.trans(similarity_halves), row_halves)
+                column_product = tl.dot(tl.trans(similarity_halves), row_rests, column_product)
+                column_product = tl.dot(tl.trans(similarity_rests), row_halves, column_product)
+                tl.atomic_add(product + offsets, column_product, mask=in_columns[:, None], sem="relaxed")
         tl.atomic_add(
-            product + rows[:, None] * WIDTH + width[None, :], gathered, mask=in_rows[:, None], sem="relaxed"
+            product + rows[:, None] * WIDTH + width[None, :],
+            row_product,
+            mask=in_rows[:, None],
+            sem="relaxed",
         )
 
 
 def _halves(features: Any) -> tuple[Any, Any]:
-    """Split into half-precision numbers and half-precision rests, columns padded to whole steps."""
-    n, width = features.shape
-    padded = torch.zeros(n, -(-width // DEPTH) * DEPTH, device=features.device, dtype=features.dtype)
-    padded[:, :width] = features
-    whole = padded.half()
-    return whole, (padded - whole).half()
+    """Return features (n, F) as half-precision numbers and the half-precision rests of rounding.
+
+    Columns of zeros are added up to a multiple of the features that the kernel takes at once.
+    """
+    n, n_features = features.shape
+    padded = torch.zeros(n, -(-n_features // DEPTH) * DEPTH, device=features.device, dtype=features.dtype)
+    padded[:, :n_features] = features
+    rounded = padded.half()
+    return rounded, (padded - rounded).half()
 
 
 class FusedTimes:
@@ -128,7 +141,11 @@ class FusedTimes:
     """
 
     def __init__(self, features: PairFeatures, width: int | None = None) -> None:
-        """Move the features to the GPU."""
+        """Split the features into half-precision numbers and rests, on the GPU.
+
+        Each column is first multiplied in models and divided in learners so that both have the same largest
+        entry. Products stay the same, and neither side leaves the narrow range of half precision.
+        """
         self._width = width
         largest = features.models.abs().amax(0), features.learners.abs().amax(0)
         tiny = torch.finfo(torch.float32).tiny
@@ -139,14 +156,17 @@ class FusedTimes:
         self._errors, self._scale = features.errors, float(features.scale)
 
     def __call__(self, vectors: Any) -> Any:
-        """Return S times the vectors, a few at a time."""
+        """Return S times vectors (L, k), a few columns at a time."""
         count = vectors.shape[1]
         width = self._width or (WIDTH if count <= WIDTH else 2 * WIDTH)
-        parts = [self._times(vectors[:, k : k + width], width) for k in range(0, count, width)]
-        return torch.cat(parts, 1)
+        products = [self._times(vectors[:, k : k + width], width) for k in range(0, count, width)]
+        return torch.cat(products, 1)
 
     def _times(self, vectors: Any, width: int) -> Any:
-        """Return the similarities times scaled vectors, padded to a width of the kernel."""
+        """Return S times at most ``width`` vectors (L, k), in one launch of the kernel.
+
+        Columns are scaled into the range of half precision before, and back afterwards.
+        """
         n, count = vectors.shape
         # The largest entry becomes 1,024 in half precision, whose neighbour is one less: far from both ends.
         largest = 1 / torch.finfo(torch.float16).eps

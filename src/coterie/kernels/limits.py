@@ -37,5 +37,8 @@ LIMITS = Limits()
 
 
 def half_the_digits(kind: Any) -> float:
-    """Return the share of its terms below which a difference has lost half of the digits of a precision."""
+    """Return the relative size below which a difference of two terms has lost half of its digits.
+
+    ``kind`` is a floating-point type such as ``numpy.float32``; the result is the square root of its epsilon.
+    """
     return float(np.sqrt(np.finfo(kind).eps))

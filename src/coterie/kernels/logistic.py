@@ -39,7 +39,10 @@ class LogisticForm:
 
 
 def logistic_form(model: Any, n_features: int) -> LogisticForm | None:
-    """Return the lines of a fitted logistic model, or of a pipeline of scalers and one; else None."""
+    """Return the coefficients of a fitted logistic model, or of a pipeline of scalers and one; else None.
+
+    The coefficients are for predictors as given, not as scaled.
+    """
     if type(model) is Pipeline:
         form = logistic_form(model.steps[-1][1], n_features)
         for _, step in reversed(model.steps[:-1]):
@@ -47,30 +50,38 @@ def logistic_form(model: Any, n_features: int) -> LogisticForm | None:
             if form is None or scaler is None:
                 return None
             lines = form.coefficients / scaler[1]
-            moved = form.intercepts - np.sum(lines * scaler[0], axis=1)
-            form = replace(form, coefficients=lines, intercepts=moved)
+            shifted_intercepts = form.intercepts - np.sum(lines * scaler[0], axis=1)
+            form = replace(form, coefficients=lines, intercepts=shifted_intercepts)
         return form
-    answers = getattr(type(model), "predict_proba", None)
-    if answers not in LOGISTIC_ANSWERS:
+    predict_proba = getattr(type(model), "predict_proba", None)
+    if predict_proba not in LOGISTIC_ANSWERS:
         return None
-    one_by_one = isinstance(model, QuickLogistic) or (
+    is_one_against_rest = isinstance(model, QuickLogistic) or (
         getattr(model, "multi_class", None) == "ovr" or getattr(model, "solver", None) == "liblinear"
     )
     lines = np.asarray(model.coef_, dtype=float)
     if lines.shape[1:] != (n_features,):
         return None
     return LogisticForm(
-        lines, np.broadcast_to(model.intercept_, len(lines)), np.asarray(model.classes_), not one_by_one
+        coefficients=lines,
+        intercepts=np.broadcast_to(model.intercept_, len(lines)),
+        classes=np.asarray(model.classes_),
+        softmax=not is_one_against_rest,
     )
 
 
 def is_line(model: Any, n_features: int) -> bool:
-    """Tell whether a fitted model is a line, or a line behind a link."""
+    """Tell whether a fitted model's prediction, or the log-odds of its classes, are linear."""
     return affine_form(model, n_features) is not None or logistic_form(model, n_features) is not None
 
 
 def _stacked(forms: Sequence[LogisticForm], n_classes: int, n_columns: int) -> Array:
-    """Return the lines of models as columns, of shape (p + 1, M * C); -inf: a class is never predicted."""
+    """Return the coefficients and intercepts of M models and C classes as columns (p + 1, M * C).
+
+    One product with rows (n, p) then gives the log-odds of all models. A class that a model has not seen has
+    an intercept of -inf: it is never predicted. A response of one column has the log-odds of its second
+    class.
+    """
     n_features = forms[0].coefficients.shape[1]
     lines = np.zeros((len(forms), n_columns, n_features + 1))
     for index, form in enumerate(forms):
@@ -78,63 +89,76 @@ def _stacked(forms: Sequence[LogisticForm], n_classes: int, n_columns: int) -> A
             lines[index, 0] = np.append(form.coefficients[0], form.intercepts[0])
             continue
         lines[index, :, -1] = -np.inf
-        selected = form.classes.astype(int)
-        if len(selected) == 2:
-            # Nought against the line: the same log-odds.
-            lines[index, selected[0], -1] = 0.0
-            lines[index, selected[1]] = np.append(form.coefficients[0], form.intercepts[0])
+        seen_classes = form.classes.astype(int)
+        if len(seen_classes) == 2:
+            # Zero for the first class and the line for the second: their difference is the log-odds.
+            lines[index, seen_classes[0], -1] = 0.0
+            lines[index, seen_classes[1]] = np.append(form.coefficients[0], form.intercepts[0])
         else:
-            lines[index, selected] = np.column_stack([form.coefficients, form.intercepts])
+            lines[index, seen_classes] = np.column_stack([form.coefficients, form.intercepts])
     return lines.reshape(len(forms) * n_columns, -1).T
 
 
-def _linked(values: Array, softmax: bool) -> Array:
-    """Turn log-odds (n, M, C) into probabilities, in place."""
-    if softmax and values.shape[2] > 1:
-        values -= values.max(axis=2, keepdims=True)
-        np.exp(values, out=values)
+def _linked(scores: Array, softmax: bool) -> Array:
+    """Turn scores, the log-odds (n, M, C) of n rows, M models and C classes, into probabilities, in place.
+
+    ``softmax`` says how: by exponentials that sum to one, or by normalised chances of each class against the
+    rest. A single column is the chance of the second of two classes.
+    """
+    if softmax and scores.shape[2] > 1:
+        scores -= scores.max(axis=2, keepdims=True)
+        np.exp(scores, out=scores)
     else:
-        np.negative(values, out=values)
-        np.exp(values, out=values)
-        values += 1.0
-        np.reciprocal(values, out=values)
-        if values.shape[2] == 1:
-            return values
+        np.negative(scores, out=scores)
+        np.exp(scores, out=scores)
+        scores += 1.0
+        np.reciprocal(scores, out=scores)
+        if scores.shape[2] == 1:
+            return scores
         # All lines may be sure that it is not their class.
-        np.maximum(values, np.finfo(float).tiny, out=values, where=values > 0)
-    values /= values.sum(axis=2, keepdims=True)
-    return values
+        np.maximum(scores, np.finfo(float).tiny, out=scores, where=scores > 0)
+    # Positive numbers by now; as probabilities they sum to one.
+    scores /= scores.sum(axis=2, keepdims=True)
+    return scores
 
 
 @np.errstate(over="ignore", invalid="ignore", under="ignore")
 def _losses(forms: Sequence[LogisticForm], softmax: bool, learners: Learners) -> Array:
-    """Return mean losses of shape (M, L) of models with the same link."""
+    """Return mean losses (M, L) of M models with the same link on the rows of L learners.
+
+    ``softmax`` is the link, as in `_linked`. Rows are taken in blocks, learner by learner.
+    """
     n_columns = learners.y.shape[1]
-    columns = _stacked(forms, learners.y.shape[1], n_columns)
+    stacked_lines = _stacked(forms, learners.y.shape[1], n_columns)
     losses = np.empty((len(forms), len(learners)))
     # Blocks that stay near the processor: a pass over them costs less than one over everything.
-    most = max(1, LIMITS.numbers // (16 * columns.shape[1]))
+    rows_in_block = max(1, LIMITS.numbers // (16 * stacked_lines.shape[1]))
     for j in range(len(learners)):
-        span, total = learners.span(j), np.zeros(len(forms))
-        for start in range(span.start, span.stop, most):
-            rows = slice(start, min(start + most, span.stop))
-            values = learners.X[rows] @ columns[:-1] + columns[-1]
-            probabilities = _linked(values.reshape(-1, len(forms), n_columns), softmax)
+        own_rows, loss_sums = learners.span(j), np.zeros(len(forms))
+        for start in range(own_rows.start, own_rows.stop, rows_in_block):
+            rows = slice(start, min(start + rows_in_block, own_rows.stop))
+            log_odds = learners.X[rows] @ stacked_lines[:-1] + stacked_lines[-1]
+            probabilities = _linked(log_odds.reshape(-1, len(forms), n_columns), softmax)
+            # In place: these are residuals from here on.
             probabilities -= learners.y[rows, None, :]
-            by_row = learners.loss.by_row(probabilities)
+            losses_by_row = learners.loss.by_row(probabilities)
             if learners.weights is not None:
-                by_row *= learners.weights[rows, None]
-            total += by_row.sum(axis=0)
-        losses[:, j] = total / learners.sizes[j]
+                losses_by_row *= learners.weights[rows, None]
+            loss_sums += losses_by_row.sum(axis=0)
+        losses[:, j] = loss_sums / learners.sizes[j]
     return losses
 
 
 def logistic_losses(forms: Sequence[LogisticForm], learners: Learners) -> Array:
-    """Return the mean losses of shape (M, L) of logistic models on learners."""
+    """Return the mean losses (M, L) of M logistic models on the rows of L learners.
+
+    Models are grouped by their link, so that each group takes one product per block of rows.
+    """
     losses = np.empty((len(forms), len(learners)))
-    link = np.array([form.softmax or len(form.classes) == 2 for form in forms])
+    # Two classes have one line, their log-odds, whatever the solver: exponentials give the probabilities.
+    is_softmax = np.array([form.softmax or len(form.classes) == 2 for form in forms])
     for softmax in (True, False):
-        selected = np.flatnonzero(link == softmax)
+        selected = np.flatnonzero(is_softmax == softmax)
         if len(selected):
             losses[selected] = _losses([forms[i] for i in selected.tolist()], softmax, learners)
     return losses

@@ -30,16 +30,18 @@ class ExchangeSimilarity(Similarity):
         return n, n
 
     def tile(self, rows: Any, columns: Any) -> Array:
-        """Return the similarities between some learners and others, given by slices or positions."""
+        """Return the similarities between some learners and others, given by slices or positions.
+
+        A learner whose losses are not finite has the similarity zero with others and one with itself.
+        """
         with np.errstate(invalid="ignore", over="ignore"):
             tile = self.exchange.dissimilarity_tile(rows, columns)
             tile *= -self.scale
             np.exp(tile, out=tile)
-        apart = self.exchange.isolated
-        if apart.any():
-            # A learner without finite losses is like itself only.
-            all_learners = np.arange(len(apart))
-            tile[apart[rows][:, None] | apart[columns]] = 0.0
+        is_isolated = self.exchange.isolated
+        if is_isolated.any():
+            all_learners = np.arange(len(is_isolated))
+            tile[is_isolated[rows][:, None] | is_isolated[columns]] = 0.0
             tile[all_learners[rows][:, None] == all_learners[columns]] = 1.0
         return tile
 
@@ -48,14 +50,17 @@ class ExchangeSimilarity(Similarity):
         return ExchangeSimilarity(self.exchange.take(positions), self.scale, self.block)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """Return the whole matrix, made tile by tile."""
+        """Return the whole matrix (L, L), for ``numpy.asarray``.
+
+        The matrix is symmetric, so that only tiles on and above the diagonal are computed.
+        """
         if copy is False:
             raise ValueError("The similarities are not stored: making them an array takes a copy.")
-        whole = np.empty(self.shape, dtype=dtype)
-        every = list(spans(self.shape[0], self.block))
-        for index, rows in enumerate(every):
-            for columns in every[index:]:
+        similarity = np.empty(self.shape, dtype=dtype)
+        runs = list(spans(self.shape[0], self.block))
+        for index, rows in enumerate(runs):
+            for columns in runs[index:]:
                 tile = self.tile(rows, columns)
-                whole[rows, columns] = tile
-                whole[columns, rows] = tile.T
-        return whole
+                similarity[rows, columns] = tile
+                similarity[columns, rows] = tile.T
+        return similarity

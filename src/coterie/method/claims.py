@@ -18,35 +18,45 @@ from coterie.loss import Loss
 def beyond_claims(
     residuals: Array, weights: Array | None, starts: Array, loss: Loss, inflation: float = 1.0
 ) -> Array | None:
-    """Return by how many standard deviations learners lose more than probabilities claim, None of numbers.
+    """Return how many standard deviations each learner's loss lies above what its probabilities claim.
 
-    ``residuals`` has shape (..., N, C), and each learner's rows begin at ``starts``; the result has shape
-    (..., L), and is NaN where residuals are. ``inflation`` is the factor by which dependence between rows
-    inflates the variance of a mean. Sums of few rows are skewed: their cube root is nearly normal (Wilson and
-    Hilferty, 1931).
+    ``residuals`` (..., N, C) are observed classes less predicted probabilities: N rows, C columns of the
+    response. Each learner's rows begin at ``starts`` (L,), and ``weights`` (N,) count rows. ``inflation`` is
+    the factor by which dependence between rows inflates the variance of a mean.
+
+    The result has shape (..., L), is NaN where residuals are, and is None for numeric responses, whose noise
+    follows from no probability. Sums over few rows are skewed; the cube root of Wilson and Hilferty (1931)
+    makes them nearly normal.
     """
-    claimed = loss.claimed(residuals)
-    if claimed is None:
+    claimed_moments = loss.claimed(residuals)
+    if claimed_moments is None:
         return None
     counts = np.ones(residuals.shape[-2]) if weights is None else weights
-    more = loss.by_row(residuals) - claimed[0]
-    excess, variance, third = (
-        np.add.reduceat(part * counts**power, starts, axis=-1)
-        for power, part in ((1, more), (2, claimed[1]), (3, claimed[2]))
+    losses_beyond_claim = loss.by_row(residuals) - claimed_moments[0]
+    excess, variance, third_moment = (
+        np.add.reduceat(moment_by_row * counts**power, starts, axis=-1)
+        for power, moment_by_row in (
+            (1, losses_beyond_claim),
+            (2, claimed_moments[1]),
+            (3, claimed_moments[2]),
+        )
     )
     spread = np.maximum(np.sqrt(variance * inflation), np.finfo(float).eps)
-    # The formula divides by it.
-    skewness = np.maximum(third / spread**3, np.sqrt(np.finfo(float).eps))
-    cubic = np.cbrt(1 + skewness * excess / spread / 2)
-    deviations: Array = 6 / skewness * (cubic - 1) + skewness / 6
+    # The formula divides by the skewness, so that it must not be zero.
+    skewness = np.maximum(third_moment / spread**3, np.sqrt(np.finfo(float).eps))
+    cube_root = np.cbrt(1 + skewness * excess / spread / 2)
+    deviations: Array = 6 / skewness * (cube_root - 1) + skewness / 6
     return deviations
 
 
 def is_beyond(deviations: Array | None, excess: Array, errors: Array, rate: float) -> Array | bool:
-    """Tell who surely loses more than was claimed, and more than alone by a standard error at least.
+    """Tell which learners lose significantly more than their model's probabilities claim.
 
-    Probabilities of a badly known model claim too much of everybody, and the learners' own models are then no
-    better.
+    ``deviations`` (L,) are from `beyond_claims`, None for numeric responses; ``rate`` is the rate of false
+    alarms of one test. A learner must also lose more than with its own model: ``excess`` (L,) is by how much,
+    ``errors`` (L,) its standard error. Without this second condition, a poorly estimated model, whose
+    probabilities claim too much of everybody, would raise an alarm for all, though the learners' own models
+    are no better.
     """
     if deviations is None:
         return False

@@ -27,21 +27,22 @@ from coterie.rows.tables import as_table
 def exchange_from_losses(losses: Any, learner_ids: Any = None) -> Exchange:
     """Return the exchange of a precomputed matrix of losses; its diagonal gives errors and noise levels.
 
-    Row i is the model of learner i on everybody. ``learner_ids`` default to the columns of a table, else to 0
-    to L - 1.
+    ``losses`` of shape (L, L) is an array or a table; entry (i, j) is the mean loss of learner i's model on
+    learner j's rows. ``learner_ids`` default to the columns of a table, else to 0 to L - 1. A learner whose
+    model has a loss that is not finite is marked as isolated.
     """
     table = as_table(losses)
     if learner_ids is None and table is not None:
         learner_ids = list(table.columns)
-        names = getattr(losses, "index", None)
-        if names is not None and set(names) == set(learner_ids):
+        model_names = getattr(losses, "index", None)
+        if model_names is not None and set(model_names) == set(learner_ids):
             # pandas names the models too: their order need not be that of the learners.
             losses = losses.loc[learner_ids]
             table = as_table(losses)
-        elif names is not None and not all(isinstance(name, int) for name in names):
+        elif model_names is not None and not all(isinstance(name, int) for name in model_names):
             raise ValueError(
                 "The index of the table of losses must name the same learners as its columns: "
-                f"{listed(set(names) ^ set(learner_ids))} stands in one of them only."
+                f"{listed(set(model_names) ^ set(learner_ids))} stands in one of them only."
             )
     matrix = np.asarray(losses if table is None else table.to_numpy(), dtype=float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
@@ -53,15 +54,21 @@ def exchange_from_losses(losses: Any, learner_ids: Any = None) -> Exchange:
     if len(ids) != len(matrix):
         raise ValueError(f"{len(ids)} learner ids do not fit {len(matrix)} learners: pass one each.")
     if len(set(ids.tolist())) < len(ids):
-        twice = [i for i in dict.fromkeys(ids.tolist()) if ids.tolist().count(i) > 1]
-        raise ValueError(f"Learner ids must differ: {listed(twice)} stands for several learners.")
+        repeated_ids = [i for i in dict.fromkeys(ids.tolist()) if ids.tolist().count(i) > 1]
+        raise ValueError(f"Learner ids must differ: {listed(repeated_ids)} stands for several learners.")
     if (matrix < 0).any():
         raise ValueError("Losses must not be negative: pass mean squared errors, not scores.")
-    finite = np.isfinite(matrix).all(axis=1)
-    if not finite.any():
+    is_finite = np.isfinite(matrix).all(axis=1)
+    if not is_finite.any():
         raise ValueError("Every row of the matrix of losses has entries that are not finite.")
     errors = matrix.diagonal().copy()
-    return Exchange(ids, DenseTiles(matrix), errors, np.where(finite, errors, np.nan), ~finite)
+    return Exchange(
+        learner_ids=ids,
+        source=DenseTiles(matrix),
+        errors=errors,
+        noise=np.where(is_finite, errors, np.nan),
+        isolated=~is_finite,
+    )
 
 
 def cross_evaluate(
@@ -121,31 +128,39 @@ def cross_evaluate(
     True
     """
     learners = gather_learners(X, y, groups, sample_weight=sample_weight, caller="cross_evaluate")
-    chosen: Selection = selection.aligned_to(learners.ids)
-    vectors, affine = affine_matrix(chosen.models, learners.n_features)
-    count = how_many_landmarks(landmarks, len(learners))
-    source: LossTiles
-    if affine.all() and not robust:
-        source = moments = AffineLosses(vectors, learners)
-        errors, finite = chosen.errors, moments.finite
+    aligned_selection: Selection = selection.aligned_to(learners.ids)
+    vectors, is_affine = affine_matrix(aligned_selection.models, learners.n_features)
+    n_landmarks = how_many_landmarks(landmarks, len(learners))
+    loss_tiles: LossTiles
+    if is_affine.all() and not robust:
+        loss_tiles = affine_losses = AffineLosses(vectors, learners)
+        errors, is_finite = aligned_selection.errors, affine_losses.finite
     else:
-        clips = chosen.clips if robust and learners.loss.bounds is None else None
+        clips = aligned_selection.clips if robust and learners.loss.bounds is None else None
         runner = counted(resolve_engine(engine, n_jobs), "Exchange")
-        if count is not None:
+        if n_landmarks is not None:
             seed = as_entropy(random_state) % 2**32
-            source, errors = landmark_losses(chosen, learners, count, runner, clips=clips, seed=seed)
-            finite = np.isfinite(source.to_marks).all(axis=1) & np.isfinite(errors)
-            finite[source.marks] &= np.isfinite(source.from_marks).all(axis=1)
+            loss_tiles, errors = landmark_losses(
+                aligned_selection, learners, n_landmarks, runner, clips=clips, seed=seed
+            )
+            is_finite = np.isfinite(loss_tiles.to_marks).all(axis=1) & np.isfinite(errors)
+            is_finite[loss_tiles.marks] &= np.isfinite(loss_tiles.from_marks).all(axis=1)
         else:
-            losses = loss_matrix(chosen.models, learners, runner, clips)
-            finite = np.asarray(np.isfinite(losses).all(axis=1))
-            source, errors = DenseTiles(losses), losses.diagonal().copy()
-    if not finite.all():
+            losses = loss_matrix(aligned_selection.models, learners, runner, clips)
+            is_finite = np.asarray(np.isfinite(losses).all(axis=1))
+            loss_tiles, errors = DenseTiles(losses), losses.diagonal().copy()
+    if not is_finite.all():
         warnings.warn(
-            f"The model of learner {listed(learners.ids[~finite])} gave losses that are not finite; "
+            f"The model of learner {listed(learners.ids[~is_finite])} gave losses that are not finite; "
             "it is kept apart from the clusters.",
             UserWarning,
             stacklevel=2,
         )
-    exchange = Exchange(learners.ids, source, errors, chosen.noise, ~finite)
+    exchange = Exchange(
+        learner_ids=learners.ids,
+        source=loss_tiles,
+        errors=errors,
+        noise=aligned_selection.noise,
+        isolated=~is_finite,
+    )
     return exchange.take(learners.appearance)

@@ -54,9 +54,11 @@ class FitJob:
 class Fitted:
     """The chosen candidate and what is known of it.
 
-    ``model`` was fitted on all rows, and ``error`` is its mean loss there; ``held_out_error`` is that on the
-    scored folds, where it had not seen the rows, ``candidate_errors`` the same for every candidate and
-    ``candidate_losses`` the losses of rows (n,) behind them, where there was a choice.
+    ``model`` was fitted on all n rows, and ``error`` is its mean loss there. ``held_out_error`` is the mean
+    loss on the scored folds, by models that were not fitted on these rows; ``candidate_errors`` has the same
+    for every candidate. Where there was a choice, ``candidate_losses`` has the losses of rows (n,) behind
+    these errors.
+
     ``residuals`` of shape (n, C) are out of fold, by ``fold_models``. ``failures`` names the candidates that
     were dropped, and why.
     """
@@ -74,7 +76,11 @@ class Fitted:
 
 @contextmanager
 def quiet_fits() -> Iterator[None]:
-    """Silence what a search over many small fits is bound to say: it is the losers that complain."""
+    """Silence the warnings of many small fits, inside a ``with`` block.
+
+    Select fits every candidate on halves of few rows. Those that warn of no convergence or of an
+    ill-conditioned matrix mostly lose the competition, so that their warnings tell the user nothing.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", LinAlgWarning)
@@ -86,10 +92,14 @@ def quiet_fits() -> Iterator[None]:
 
 
 def weight_parameter(estimator: Any) -> str | None:
-    """Return the name under which an estimator's ``fit`` takes sample weights, or None."""
+    """Return the name under which an estimator's ``fit`` takes sample weights, or None if it takes none.
+
+    A pipeline passes weights on as ``<last step>__sample_weight``; a transformed target and a search over
+    parameters take what their inner estimator takes.
+    """
     if isinstance(estimator, Pipeline):
-        name, last = estimator.steps[-1]
-        inner = weight_parameter(last)
+        name, last_step = estimator.steps[-1]
+        inner = weight_parameter(last_step)
         return None if inner is None else f"{name}__{inner}"
     if isinstance(estimator, TransformedTargetRegressor):
         inside = LinearRegression() if estimator.regressor is None else estimator.regressor
@@ -100,27 +110,34 @@ def weight_parameter(estimator: Any) -> str | None:
 
 
 def fit_model(model: Any, X: Array, y: Array, weights: Array | None = None) -> Any:
-    """Fit a model to a target of shape (n,), with weights of the rows where it takes them.
+    """Fit a model to rows X (n, p) and a target y (n,), with weights (n,) where the model takes them.
 
-    Returns what ``fit`` returns; the model itself where ``fit`` returns nothing, as some regressors do.
+    Returns what ``fit`` returns, or the model itself where ``fit`` returns nothing, as some regressors do. A
+    target of integer class codes that are all the same gets a `OneClass` model instead.
     """
     if y.dtype.kind == "i" and (y == y[0]).all():
-        # Numbers of classes, and there is one: hardly a classifier would take these rows.
+        # Integers are codes of classes. Most classifiers refuse rows of a single class.
         return OneClass().fit(X, y)
-    name = None if weights is None else weight_parameter(model)
-    fitted = model.fit(X, y) if name is None else model.fit(X, y, **{name: weights})
+    weight_name = None if weights is None else weight_parameter(model)
+    fitted = model.fit(X, y) if weight_name is None else model.fit(X, y, **{weight_name: weights})
     return model if fitted is None else fitted
 
 
 def fit_candidate(candidate: Any, job: FitJob, rows: Array) -> Any:
-    """Fit a fresh copy of a candidate on some rows."""
+    """Fit a fresh copy of a candidate on some of the job's rows, given by positions or a mask.
+
+    The copy is seeded with the job's seed where the candidate's ``random_state`` is not set.
+    """
     weights = None if job.weights is None else job.weights[rows]
     target = job.loss.target(job.y[rows])
     return fit_model(seeded_copy(candidate, job.seed), job.X[rows], target, weights)
 
 
 def _residuals(model: Any, job: FitJob, rows: Array) -> Array:
-    """Return the residuals (n, C) of a model on some rows; refuse predictions that are not finite."""
+    """Return the residuals (rows, C) of a fitted model on some of the job's rows.
+
+    Raises an error if a prediction is not finite, so that the candidate is dropped.
+    """
     prediction = job.loss.predict(model, job.X[rows])
     if not np.isfinite(prediction).all():
         raise ValueError("predicted values that are not finite")
@@ -128,67 +145,85 @@ def _residuals(model: Any, job: FitJob, rows: Array) -> Array:
 
 
 def _mean_loss(residuals: Array, job: FitJob, rows: Array) -> float:
+    """Return the mean loss of residuals (rows, C) on some of the job's rows, by the rows' weights."""
     return job.loss.mean(residuals, None if job.weights is None else job.weights[rows])
 
 
 def _fold_fit(candidate: BaseEstimator, job: FitJob, fold: int) -> tuple[Any, Array, Array]:
-    """Fit a candidate without a fold; return it, the fold's rows and the residuals there."""
-    held_out = np.flatnonzero(job.folds == fold)
+    """Fit a candidate on the training rows of one fold and predict the rows that the fold holds out.
+
+    Returns the fitted model, the positions of the held-out rows, and the residuals there, of shape (rows, C).
+    """
+    held_out_rows = np.flatnonzero(job.folds == fold)
     model = fit_candidate(candidate, job, np.flatnonzero(job.training[fold]))
-    return model, held_out, _residuals(model, job, held_out)
+    return model, held_out_rows, _residuals(model, job, held_out_rows)
 
 
-def _losses_by_row(scored: Iterable[tuple[Array, Array]], job: FitJob) -> Array:
-    """Return the loss of each row, NaN where no fold has scored it."""
+def _losses_by_row(rows_and_residuals: Iterable[tuple[Array, Array]], job: FitJob) -> Array:
+    """Return the out-of-fold loss of each of the job's n rows, NaN where no scored fold holds it out.
+
+    ``rows_and_residuals`` yields, for each fold, the positions of its held-out rows and the residuals there.
+    """
     losses = np.full(len(job.y), np.nan)
-    for rows, residuals in scored:
+    for rows, residuals in rows_and_residuals:
         losses[rows] = job.loss.by_row(residuals)
     return losses
 
 
 def choose_candidate(job: FitJob) -> Fitted:
-    """Let the candidates compete on held-out rows and refit the winner on all rows.
+    """Let the candidates compete on held-out rows, and refit the winner on all rows.
 
-    A candidate that raises or predicts values that are not finite is dropped. When none is left, the error
-    names the owner and the causes.
+    The candidate with the lowest mean loss over the scored folds wins. For the winner the remaining folds are
+    fitted, too, so that each row that some fold holds out gets an out-of-fold residual.
+
+    A candidate that raises an error or predicts values that are not finite is dropped, and the next best one
+    is taken. When none is left, a ValueError names the owner of the rows and the causes.
     """
     failures: dict[str, str] = {}
-    fits: dict[str, dict[int, tuple[Any, Array, Array]]] = {}
-    errors: dict[str, float] = {}
+    fits_by_candidate: dict[str, dict[int, tuple[Any, Array, Array]]] = {}
+    held_out_errors: dict[str, float] = {}
     for name, candidate in job.candidates.items():
         try:
-            fits[name] = {fold: _fold_fit(candidate, job, fold) for fold in job.scored}
-            errors[name] = float(np.mean([_mean_loss(r, job, rows) for _, rows, r in fits[name].values()]))
+            fits_by_candidate[name] = {fold: _fold_fit(candidate, job, fold) for fold in job.scored}
+            held_out_errors[name] = float(
+                np.mean([_mean_loss(r, job, rows) for _, rows, r in fits_by_candidate[name].values()])
+            )
         except Exception as cause:  # any candidate may fail in any way
             failures[name] = f"{type(cause).__name__}: {cause}"
-    everything = np.arange(len(job.y))
-    losses = {}
-    if len(errors) > 1:
-        scored = {name: [fits[name][fold][1:] for fold in job.scored] for name in errors}
-        losses = {name: _losses_by_row(parts, job) for name, parts in scored.items()}
-    for name in sorted(errors, key=errors.__getitem__):
-        candidate, own_fits = job.candidates[name], fits[name]
+    all_rows = np.arange(len(job.y))
+    losses_by_candidate = {}
+    if len(held_out_errors) > 1:
+        held_out_parts = {
+            name: [fits_by_candidate[name][fold][1:] for fold in job.scored] for name in held_out_errors
+        }
+        losses_by_candidate = {
+            name: _losses_by_row(rows_and_residuals, job)
+            for name, rows_and_residuals in held_out_parts.items()
+        }
+    # From the best candidate on: the first that can also be fitted on the other folds and on all rows.
+    for name in sorted(held_out_errors, key=held_out_errors.__getitem__):
+        candidate, fits_by_fold = job.candidates[name], fits_by_candidate[name]
         try:
             for fold in range(len(job.training)):
-                if fold not in own_fits:
-                    own_fits[fold] = _fold_fit(candidate, job, fold)
-            model = fit_candidate(candidate, job, everything)
-            fitted = _residuals(model, job, everything)
+                if fold not in fits_by_fold:
+                    fits_by_fold[fold] = _fold_fit(candidate, job, fold)
+            model = fit_candidate(candidate, job, all_rows)
+            residuals_on_training = _residuals(model, job, all_rows)
         except Exception as cause:
             failures[name] = f"{type(cause).__name__}: {cause}"
             continue
         residuals = np.full(job.y.shape, np.nan)
-        for _, rows, values in own_fits.values():
-            residuals[rows] = values
+        for _, rows, fold_residuals in fits_by_fold.values():
+            residuals[rows] = fold_residuals
         return Fitted(
             name=name,
             model=model,
-            error=_mean_loss(fitted, job, everything),
-            held_out_error=errors[name],
-            candidate_errors={n: e for n, e in errors.items() if n not in failures},
-            candidate_losses={n: rows for n, rows in losses.items() if n not in failures},
+            error=_mean_loss(residuals_on_training, job, all_rows),
+            held_out_error=held_out_errors[name],
+            candidate_errors={n: e for n, e in held_out_errors.items() if n not in failures},
+            candidate_losses={n: rows for n, rows in losses_by_candidate.items() if n not in failures},
             residuals=residuals,
-            fold_models=tuple(own_fits[fold][0] for fold in sorted(own_fits)),
+            fold_models=tuple(fits_by_fold[fold][0] for fold in sorted(fits_by_fold)),
             failures=failures,
         )
     causes = "; ".join(f"{name}: {cause}" for name, cause in failures.items())

@@ -22,8 +22,12 @@ class Forecasts:
     n_blocks: int
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
-        """Give out the rows that each fold trains on, and the block that it holds out."""
+        """Yield, for each fold, the positions of its training rows and of the block that it holds out.
+
+        X has n rows in time order; only their number matters. Each fold trains on all rows before its block.
+        There are fewer folds than ``n_blocks`` where rows are too few.
+        """
         n = len(X)
-        ends = np.unique(np.linspace((n + 1) // 2, n, self.n_blocks + 1).astype(int))
-        for first, last in pairwise(ends.tolist()):
-            yield np.arange(first), np.arange(first, last)
+        block_borders = np.unique(np.linspace((n + 1) // 2, n, self.n_blocks + 1).astype(int))
+        for block_start, block_end in pairwise(block_borders.tolist()):
+            yield np.arange(block_start), np.arange(block_start, block_end)

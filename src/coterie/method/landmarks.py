@@ -43,33 +43,47 @@ class LandmarkTiles:
         """Number of learners."""
         return len(self.to_marks)
 
-    def _place(self) -> Array:
-        """Return the position of each learner among the landmarks, -1 for others."""
-        index = np.full(self.n_learners, -1)
-        index[self.marks] = np.arange(len(self.marks))
-        return index
+    def _positions_among_landmarks(self) -> Array:
+        """Return each learner's position among the m landmarks, of shape (L,); -1: it is no landmark."""
+        positions = np.full(self.n_learners, -1)
+        positions[self.marks] = np.arange(len(self.marks))
+        return positions
 
     def tile(self, models: Any, learners: Any) -> Array:
-        """Return the losses of some models on some learners, given by slices or positions."""
-        all_learners, index = np.arange(self.n_learners), self._place()
+        """Return the losses of some models on some learners, given by slices or positions.
+
+        The tile has shape (models, learners) and is NaN where neither the model's owner nor the learner is a
+        landmark.
+        """
+        all_learners, landmark_of = np.arange(self.n_learners), self._positions_among_landmarks()
         rows, columns = all_learners[models], all_learners[learners]
         tile = np.full((len(rows), len(columns)), np.nan)
-        marked = np.flatnonzero(index[columns] >= 0)
-        tile[:, marked] = self.to_marks[rows][:, index[columns[marked]]]
-        marked = np.flatnonzero(index[rows] >= 0)
-        tile[marked] = self.from_marks[index[rows[marked]]][:, columns]
+        marked = np.flatnonzero(landmark_of[columns] >= 0)
+        tile[:, marked] = self.to_marks[rows][:, landmark_of[columns[marked]]]
+        marked = np.flatnonzero(landmark_of[rows] >= 0)
+        tile[marked] = self.from_marks[landmark_of[rows[marked]]][:, columns]
         return tile
 
     def take(self, positions: Array) -> LandmarkTiles:
-        """Return the losses among some of the learners, in the order given."""
-        index = self._place()[positions]
-        marks = np.flatnonzero(index >= 0)
-        kept = index[marks]
-        return LandmarkTiles(marks, self.from_marks[kept][:, positions], self.to_marks[positions][:, kept])
+        """Return the losses among some of the learners, in the order given.
+
+        ``positions`` says which learners; landmarks that are not among them are lost.
+        """
+        landmark_of = self._positions_among_landmarks()[positions]
+        # Positions count among the learners taken from here on.
+        new_marks = np.flatnonzero(landmark_of >= 0)
+        kept_landmarks = landmark_of[new_marks]
+        return LandmarkTiles(
+            new_marks,
+            self.from_marks[kept_landmarks][:, positions],
+            self.to_marks[positions][:, kept_landmarks],
+        )
 
 
 @dataclass(frozen=True)
-class _MeetJob:
+class _LandmarkJob:
+    """One learner's model, the rows of all landmarks, its own rows, and the bounds of their losses."""
+
     model: Any
     marked: Learners = field(repr=False)
     own: Learners = field(repr=False)
@@ -77,10 +91,10 @@ class _MeetJob:
     own_clip: Array | None = field(repr=False)
 
 
-def _meet(job: _MeetJob) -> Array:
-    """Return the losses of a model on the landmarks, and behind them that on its own learner."""
-    theirs = model_losses(job.model, job.marked, job.clips)
-    return np.append(theirs, model_losses(job.model, job.own, job.own_clip))
+def _losses_on_landmarks(job: _LandmarkJob) -> Array:
+    """Return the m losses of one model on the landmarks, followed by the loss on its own learner."""
+    losses_on_landmarks = model_losses(job.model, job.marked, job.clips)
+    return np.append(losses_on_landmarks, model_losses(job.model, job.own, job.own_clip))
 
 
 def how_many_landmarks(landmarks: Any, n_learners: int) -> int | None:
@@ -106,41 +120,46 @@ def landmark_losses(
     clips: Array | None = None,
     seed: int = 0,
 ) -> tuple[LandmarkTiles, Array]:
-    """Choose landmarks and evaluate everybody against them, both ways.
+    """Choose landmark learners, and return the losses between them and everybody, in both directions.
 
-    ``clips`` of shape (L,) bounds the losses of rows. Returns the losses, and each model's loss on its own
-    learner, of shape (L,).
+    Returns the losses with ``count`` landmarks, and each model's loss on its own learner, of shape (L,).
+    ``clips`` (L,) bounds the losses of each learner's rows; None: no bound. Landmarks are drawn with
+    probabilities that grow with the loss under the best landmark so far, as k-means++ draws centres, so that
+    they differ from each other.
     """
     generator = np.random.default_rng(seed)
-    n = len(learners)
+    n_learners = len(learners)
     marks = np.empty(0, dtype=int)
-    rows = np.empty((0, n))
-    unlike = np.ones(n)
+    losses_from_marks = np.empty((0, n_learners))
+    distance_to_nearest = np.ones(n_learners)
     while len(marks) < count:
         # Those whom the landmarks predict perfectly come last, but they may come.
-        probabilities = unlike + 1e-9
+        probabilities = distance_to_nearest + 1e-9
         probabilities[marks] = 0.0
-        size = min(math.isqrt(count), count - len(marks))
-        batch = generator.choice(n, size, replace=False, p=probabilities / probabilities.sum())
-        fresh = loss_matrix([selection.models[i] for i in batch.tolist()], learners, engine, clips)
-        marks, rows = np.append(marks, batch), np.vstack([rows, fresh])
+        batch_size = min(math.isqrt(count), count - len(marks))
+        batch = generator.choice(n_learners, batch_size, replace=False, p=probabilities / probabilities.sum())
+        batch_losses = loss_matrix([selection.models[i] for i in batch.tolist()], learners, engine, clips)
+        marks, losses_from_marks = np.append(marks, batch), np.vstack([losses_from_marks, batch_losses])
         with np.errstate(invalid="ignore"):
-            excess = np.abs(fresh - selection.errors) / selection.noise
+            excess = np.abs(batch_losses - selection.errors) / selection.noise
         # Saturating: otherwise the wildest learners would be all the landmarks.
-        nearest = np.where(np.isfinite(excess), excess / (1 + excess), 1.0).min(axis=0)
-        unlike = np.minimum(unlike, nearest)
+        nearest_in_batch = np.where(np.isfinite(excess), excess / (1 + excess), 1.0).min(axis=0)
+        distance_to_nearest = np.minimum(distance_to_nearest, nearest_in_batch)
+    # Ascending, as `LandmarkTiles.take` gives them out, too.
     order = np.argsort(marks)
-    marks, rows = marks[order], rows[order]
-    marked = learners.take(marks)
+    marks, losses_from_marks = marks[order], losses_from_marks[order]
+    landmark_learners = learners.take(marks)
     jobs = [
-        _MeetJob(
-            selection.models[j],
-            marked,
-            learners.take(np.array([j])),
-            None if clips is None else clips[marks],
-            None if clips is None else clips[[j]],
+        _LandmarkJob(
+            model=selection.models[j],
+            marked=landmark_learners,
+            own=learners.take(np.array([j])),
+            clips=None if clips is None else clips[marks],
+            own_clip=None if clips is None else clips[[j]],
         )
-        for j in range(n)
+        for j in range(n_learners)
     ]
-    met = np.array(engine.map(_meet, jobs))
-    return LandmarkTiles(marks, rows, met[:, :-1]), met[:, -1]
+    losses_to_marks_and_own = np.array(engine.map(_losses_on_landmarks, jobs))
+    return LandmarkTiles(marks, losses_from_marks, losses_to_marks_and_own[:, :-1]), losses_to_marks_and_own[
+        :, -1
+    ]

@@ -66,91 +66,118 @@ class SerialScore:
 
 
 def _is_clock(column: Array) -> bool:
-    """Tell whether a column counts time: whole numbers that rise, or even steps."""
+    """Tell whether a predictor's column (n,) counts time: whole numbers that rise or fall, or even steps.
+
+    Rows that are sorted by such a column are in time order, so that dependence between them is real.
+    """
     steps = np.diff(column)
     # Dates as whole numbers, however irregular: no two rows have the same.
     if np.array_equal(column, np.round(column)) and ((steps > 0).all() or (steps < 0).all()):
         return True
-    middle = float(np.median(steps))
-    return middle != 0 and bool(np.isclose(steps, middle, atol=0.0).mean() >= SERIAL.even_steps)
+    median_step = float(np.median(steps))
+    return median_step != 0 and bool(np.isclose(steps, median_step, atol=0.0).mean() >= SERIAL.even_steps)
 
 
 def in_sorted_order(X: Array, y: Array) -> bool:
-    """Tell whether a learner's rows are sorted by the response, of shape (n, C), or by a predictor.
+    """Tell whether a learner's rows are sorted by the response y (n, C) or by a predictor in X (n, p).
 
-    False where a predictor rises or falls as a clock or a calendar does: that is time.
+    Sorted means that ranks of a column correlate with the order of the rows. False where one of the sorted
+    predictors is a clock or a calendar: that is time, and dependence between rows then counts.
     """
     columns = np.column_stack([y, X])
-    index = np.arange(len(y)) - (len(y) - 1) / 2
-    ranks = rankdata(columns, axis=0) - (len(y) + 1) / 2
-    sizes = np.sqrt((ranks**2).sum(axis=0) * (index**2).sum())
+    # Ranks and positions are centred, so that their products are rank correlations times their norms.
+    centred_index = np.arange(len(y)) - (len(y) - 1) / 2
+    centred_ranks = rankdata(columns, axis=0) - (len(y) + 1) / 2
+    norm_products = np.sqrt((centred_ranks**2).sum(axis=0) * (centred_index**2).sum())
     with np.errstate(invalid="ignore"):
-        result = np.abs(index @ ranks) >= SERIAL.is_sorted * sizes
-    is_sorted = np.flatnonzero(result & (sizes > 0))
-    return len(is_sorted) > 0 and not any(_is_clock(columns[:, c]) for c in is_sorted if c >= y.shape[1])
+        is_correlated = np.abs(centred_index @ centred_ranks) >= SERIAL.is_sorted * norm_products
+    sorted_columns = np.flatnonzero(is_correlated & (norm_products > 0))
+    return len(sorted_columns) > 0 and not any(
+        _is_clock(columns[:, c]) for c in sorted_columns if c >= y.shape[1]
+    )
 
 
 def sorted_by_class(y: Array) -> bool:
-    """Tell whether classes, in columns of shape (n, C), come in blocks, as in a sorted table."""
-    changes = int(np.count_nonzero(np.any(y[1:] != y[:-1], axis=1)))
-    return bool(changes < 2 * len(np.unique(y, axis=0)))
+    """Tell whether the classes of neighbouring rows, one-hot columns y (n, C), come in blocks.
+
+    A table that is sorted by class has about as many changes as classes; twice as many still count as sorted.
+    """
+    n_changes = int(np.count_nonzero(np.any(y[1:] != y[:-1], axis=1)))
+    return bool(n_changes < 2 * len(np.unique(y, axis=0)))
 
 
 def serial_score(residuals: Array, X: Array, y: Array, *, of_classes: bool = False) -> SerialScore:
-    """Return what a learner's held-out residuals say about the dependence of neighbouring rows.
+    """Return one learner's evidence that residuals of neighbouring rows are correlated.
 
-    ``residuals`` and ``y`` have the shape (n, C), in the order of the rows; columns are averaged. It is
-    nothing for a learner whose rows are sorted, or whose residuals are rounding. ``of_classes`` says that the
-    response is classes: sorted ones have many ties.
+    ``residuals`` (n, C) are out of fold and ``y`` (n, C) is the response, both in the order of the rows, as
+    is X (n, p); columns are averaged. ``of_classes`` says that the response is classes, whose sorted rows
+    have ties.
+
+    The score is empty for a learner whose rows are sorted, or whose residuals are only rounding: their order
+    says nothing about time.
     """
     n = len(residuals)
     if of_classes and sorted_by_class(y):
         return SerialScore()
-    varied = np.ptp(residuals, axis=0) > 1e-9 * np.abs(y).max()
-    if not varied.all() or in_sorted_order(X, y):
+    is_varied = np.ptp(residuals, axis=0) > 1e-9 * np.abs(y).max()
+    if not is_varied.all() or in_sorted_order(X, y):
         return SerialScore()
-    ranks = rankdata(residuals, axis=0).T
-    scores = (ranks - ranks.mean(axis=1, keepdims=True)) / ranks.std(axis=1, keepdims=True)
-    deviation = float(np.mean([column[1:] @ column[:-1] for column in scores])) + 1.0
-    fourth = float(np.mean(np.sum(scores**4, axis=1)))
+    ranks_by_column = rankdata(residuals, axis=0).T
+    standard_ranks = (ranks_by_column - ranks_by_column.mean(axis=1, keepdims=True)) / ranks_by_column.std(
+        axis=1, keepdims=True
+    )
+    # Plus one: the lag-one product of independent rows has mean -1.
+    deviation = float(np.mean([column[1:] @ column[:-1] for column in standard_ranks])) + 1.0
+    fourth_moment = float(np.mean(np.sum(standard_ranks**4, axis=1)))
     # Mean and variance over all orders, for scores with sum zero and sum of squares n.
-    variance = (n**2 - fourth) / n + (n**2 - 2 * fourth) / (n * (n - 1)) - 1.0
+    variance = (n**2 - fourth_moment) / n + (n**2 - 2 * fourth_moment) / (n * (n - 1)) - 1.0
     return SerialScore(deviation, variance, n)
 
 
 def rows_depend(scores: Iterable[SerialScore]) -> bool:
-    """Tell whether neighbouring rows are alike, by the scores of all learners together.
+    """Tell whether neighbouring rows depend on each other, by the scores of all learners together.
 
-    It is true for independent rows at most once in a thousand times.
+    The pooled lag-one correlation must be significant, and large enough to matter. For independent rows this
+    happens at most once in a thousand times.
     """
-    pooled = np.array([(s.deviation, s.variance, s.n_rows) for s in scores]).sum(axis=0)
-    deviation, variance, n_rows = pooled.tolist()
+    score_sums = np.array([(s.deviation, s.variance, s.n_rows) for s in scores]).sum(axis=0)
+    deviation, variance, n_rows = score_sums.tolist()
     return bool(deviation > SERIAL.alarm * variance**0.5 and deviation > SERIAL.negligible * n_rows)
 
 
 def variance_inflation(residuals: Sequence[Array], folds: Sequence[Array]) -> float:
     """Return by what factor dependence between rows inflates the variance of a learner's mean.
 
-    It is one plus twice the sum of the autocorrelations of the held-out residuals, pooled over learners and
-    columns, up to the first that is not positive. ``folds`` says which fold held each row out: every fold has
-    a level of its own, which is not dependence.
+    ``residuals`` holds one array (n, C) per learner, out of fold, and ``folds`` the fold (n,) that held each
+    row out. Each fold's mean is taken off first: folds have models of their own, and different levels are not
+    dependence.
+
+    The factor is one plus twice the sum of the autocorrelations, pooled over learners and columns, up to the
+    first that is not positive.
     """
-    most = max(max(len(r) for r in residuals) // 4, 1)
-    products, n_rows = np.zeros(most + 1), 0
-    series = ((column, held) for each, held in zip(residuals, folds, strict=True) for column in each.T)
-    for values, held_out in series:
-        known = np.isfinite(values)
-        filled, fold = np.where(known, values, 0.0), np.where(known, held_out, -1)
-        for each in np.unique(fold[known]):
-            filled[fold == each] -= filled[fold == each].mean()
-        size = float(filled @ filled)
-        if size > 0:
-            lags = min(most, len(filled) - 1)
-            padded = np.fft.rfft(filled, 2 * len(filled))
-            products[: lags + 1] += np.fft.irfft(np.abs(padded) ** 2)[: lags + 1] * (len(filled) / size)
-            n_rows += len(filled)
+    max_lag = max(max(len(r) for r in residuals) // 4, 1)
+    lag_products, n_rows = np.zeros(max_lag + 1), 0
+    series = (
+        (column, learner_folds)
+        for learner_residuals, learner_folds in zip(residuals, folds, strict=True)
+        for column in learner_residuals.T
+    )
+    for column_residuals, held_out in series:
+        is_known = np.isfinite(column_residuals)
+        centred, fold_of_row = np.where(is_known, column_residuals, 0.0), np.where(is_known, held_out, -1)
+        for fold in np.unique(fold_of_row[is_known]):
+            centred[fold_of_row == fold] -= centred[fold_of_row == fold].mean()
+        sum_of_squares = float(centred @ centred)
+        if sum_of_squares > 0:
+            n_lags = min(max_lag, len(centred) - 1)
+            # Autocovariances by the Fourier transform; padding keeps the end from meeting the start.
+            transform = np.fft.rfft(centred, 2 * len(centred))
+            lag_products[: n_lags + 1] += np.fft.irfft(np.abs(transform) ** 2)[: n_lags + 1] * (
+                len(centred) / sum_of_squares
+            )
+            n_rows += len(centred)
     if not n_rows:
         return 1.0
-    correlations = products[1:] / n_rows
-    stop = int(np.argmax(np.r_[correlations, -1.0] <= 0))
-    return float(1 + 2 * correlations[:stop].sum())
+    correlations = lag_products[1:] / n_rows
+    first_not_positive = int(np.argmax(np.r_[correlations, -1.0] <= 0))
+    return float(1 + 2 * correlations[:first_not_positive].sum())

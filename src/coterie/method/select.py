@@ -38,9 +38,10 @@ ORDERS = ("auto", None)
 
 
 def split_halves(n_rows: int, generator: np.random.Generator) -> tuple[Array, Array]:
-    """Return the fold that holds each row out, and the rows that each of the two folds trains on.
+    """Split n rows at random into two halves: two folds, each of which holds out what the other trains on.
 
-    Fold 0 trains on the smaller half and holds out the rest.
+    Returns the fold (n,) that holds each row out, 0 or 1, and a mask (2, n) of the rows that each fold trains
+    on. Fold 0 trains on the smaller half, if n is odd.
     """
     order = generator.permutation(n_rows)
     folds = np.zeros(n_rows, dtype=int)
@@ -49,29 +50,39 @@ def split_halves(n_rows: int, generator: np.random.Generator) -> tuple[Array, Ar
 
 
 def split_with(splitter: Any, X: Array, y: Array, seed: int) -> tuple[Array, Array]:
-    """Return the same for a scikit-learn splitter; rows that no fold holds out have the fold -1."""
-    own = copy.deepcopy(splitter)
-    if getattr(own, "random_state", 0) is None:
-        own.random_state = seed
-    folds, training = np.full(len(y), -1), []
-    for fold, (train, held_out) in enumerate(own.split(X, y)):
-        folds[held_out] = fold
-        training.append(np.isin(np.arange(len(y)), train))
-    # A splitter that draws with overlap can leave a fold without rows of its own.
-    kept = np.unique(folds[folds >= 0])
-    return np.where(folds >= 0, np.searchsorted(kept, folds), -1), np.array(training)[kept]
+    """Split the rows of X (n, p) and y by a scikit-learn splitter.
+
+    Returns the fold (n,) that holds each row out, -1 for rows that no fold holds out, and a mask (F, n) of
+    the rows that each of the F folds trains on. A splitter without a ``random_state`` of its own gets the
+    seed. If several folds hold a row out, the last one counts.
+    """
+    fresh_splitter = copy.deepcopy(splitter)
+    if getattr(fresh_splitter, "random_state", 0) is None:
+        fresh_splitter.random_state = seed
+    folds, masks = np.full(len(y), -1), []
+    for fold, (training_rows, held_out_rows) in enumerate(fresh_splitter.split(X, y)):
+        folds[held_out_rows] = fold
+        masks.append(np.isin(np.arange(len(y)), training_rows))
+    # A splitter that draws with overlap can leave a fold without rows of its own: folds are renumbered.
+    kept_folds = np.unique(folds[folds >= 0])
+    return np.where(folds >= 0, np.searchsorted(kept_folds, folds), -1), np.array(masks)[kept_folds]
 
 
 def fit_job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy: int) -> FitJob:
-    """Return what learner j has to fit: its rows, split by its own seed, and its candidates."""
-    span = learners.span(j)
-    X, y = learners.X[span], learners.y[span]
-    generator = generator_for(entropy, learners.ids[j])
-    seed = integer_seed(generator)
+    """Return the job of learner j: its rows, their split into folds, its candidates and its seed.
+
+    The seed derives from the entropy of the whole run and from the learner's id, so that a learner's fit does
+    not depend on who else takes part. Without a splitter the rows are split into random halves, and only the
+    first half's models compete; with one, candidates compete on all folds.
+    """
+    own_rows = learners.span(j)
+    X, y = learners.X[own_rows], learners.y[own_rows]
+    own_generator = generator_for(entropy, learners.ids[j])
+    seed = integer_seed(own_generator)
     owner = f"learner {listed([learners.ids[j]])}"
-    scored: tuple[int, ...] = (0,)
+    scored_folds: tuple[int, ...] = (0,)
     if splitter is None:
-        folds, training = split_halves(len(y), generator)
+        folds, training = split_halves(len(y), own_generator)
     else:
         try:
             folds, training = split_with(splitter, X, learners.loss.target(y), seed)
@@ -80,9 +91,20 @@ def fit_job(learners: Learners, j: int, candidates: Any, splitter: Any, entropy:
                 f"The splitter {splitter!r} could not split the {len(y)} rows of {owner}: "
                 f"{cause} Take one with fewer splits, or raise min_rows."
             ) from cause
-        scored = tuple(range(len(training)))
-    weights = None if learners.weights is None else learners.weights[span]
-    return FitJob(owner, X, y, folds, training, scored, candidates, seed, weights, learners.loss)
+        scored_folds = tuple(range(len(training)))
+    weights = None if learners.weights is None else learners.weights[own_rows]
+    return FitJob(
+        owner=owner,
+        X=X,
+        y=y,
+        folds=folds,
+        training=training,
+        scored=scored_folds,
+        candidates=candidates,
+        seed=seed,
+        weights=weights,
+        loss=learners.loss,
+    )
 
 
 def check_splitter(splitter: Any) -> None:
@@ -95,7 +117,10 @@ def check_splitter(splitter: Any) -> None:
 
 
 def _pooled_variance(learners: Learners) -> float:
-    """Return the variance of the response inside learners, pooled."""
+    """Return the variance of the response of all learners' rows together, from learners' means and variances.
+
+    It sets which noise counts as rounding; see `coterie.method.noise.pooled_variance`.
+    """
     starts, sizes = learners.offsets[:-1], learners.sizes
     # Weights of rows do not change what rounding is.
     means = np.add.reduceat(learners.y, starts, axis=0) / sizes[:, None]
@@ -105,17 +130,20 @@ def _pooled_variance(learners: Learners) -> float:
 
 
 def _warn_of_failures(fitted: Sequence[Fitted], learners: Learners) -> None:
-    """Warn of candidates that could not be fitted, and for which learners."""
-    dropped: dict[str, list[int]] = {}
-    for j, result in enumerate(fitted):
-        for name in result.failures:
-            dropped.setdefault(name, []).append(j)
-    for name, positions in dropped.items():
+    """Warn once for each candidate that could not be fitted, with the learners concerned and the first cause.
+
+    ``fitted`` holds what was chosen for each learner, in the order of ``learners``.
+    """
+    positions_by_candidate: dict[str, list[int]] = {}
+    for j, choice in enumerate(fitted):
+        for candidate_name in choice.failures:
+            positions_by_candidate.setdefault(candidate_name, []).append(j)
+    for candidate_name, positions in positions_by_candidate.items():
         warnings.warn(
-            f"The candidate {name!r} was dropped for learner {listed(learners.ids[positions])}: "
-            f"{fitted[positions[0]].failures[name]}",
+            f"The candidate {candidate_name!r} was dropped for learner {listed(learners.ids[positions])}: "
+            f"{fitted[positions[0]].failures[candidate_name]}",
             UserWarning,
-            stacklevel=4,
+            stacklevel=4,  # the caller of `select_models`
         )
 
 
@@ -128,31 +156,31 @@ def selection_of(
     dependent: bool = False,
     in_order: bool = False,
 ) -> Selection:
-    """Put together what the learners chose, and say how noisy each of them is.
+    """Return the `Selection` of L learners: what each of them chose, and its noise level.
 
-    ``fitted`` has the honest residuals of the rows in ``learners``; ``folds`` and ``training`` are as in a
-    `Selection`. ``dependent`` says that rows of a learner depend on each other, because blocks or a splitter
-    cut them; ``in_order`` that this was found in the order of the rows.
+    ``fitted`` holds the L choices, with the out-of-fold residuals of the rows in ``learners``; ``folds`` and
+    ``training`` are as in a `Selection`. ``dependent`` says that rows of a learner depend on each other,
+    because blocks or a splitter cut them; ``in_order`` that this was found in the order of the rows.
     """
     _warn_of_failures(fitted, learners)
-    residuals = tuple(result.residuals for result in fitted)
-    variance = _pooled_variance(learners)
-    tied = np.array([mostly_one_value(learners.y[learners.span(j)]) for j in range(len(learners))])
-    clips = clip_bounds(residuals, variance, tied, learners.loss)
+    residuals = tuple(choice.residuals for choice in fitted)
+    response_variance = _pooled_variance(learners)
+    is_tied = np.array([mostly_one_value(learners.y[learners.span(j)]) for j in range(len(learners))])
+    clips = clip_bounds(residuals, response_variance, is_tied, learners.loss)
     return Selection(
         learner_ids=learners.ids,
-        names=tuple(result.name for result in fitted),
-        models=tuple(result.model for result in fitted),
-        errors=np.array([result.error for result in fitted]),
-        held_out_errors=np.array([result.held_out_error for result in fitted]),
+        names=tuple(choice.name for choice in fitted),
+        models=tuple(choice.model for choice in fitted),
+        errors=np.array([choice.error for choice in fitted]),
+        held_out_errors=np.array([choice.held_out_error for choice in fitted]),
         n_rows=learners.sizes,
-        candidate_errors=tuple(result.candidate_errors for result in fitted),
-        candidate_losses=tuple(result.candidate_losses for result in fitted),
+        candidate_errors=tuple(choice.candidate_errors for choice in fitted),
+        candidate_losses=tuple(choice.candidate_losses for choice in fitted),
         residuals=residuals,
         folds=folds,
         training=training,
-        fold_models=tuple(result.fold_models for result in fitted),
-        noise=noise_levels(residuals, clips, variance, tied, learners.loss),
+        fold_models=tuple(choice.fold_models for choice in fitted),
+        noise=noise_levels(residuals, clips, response_variance, is_tied, learners.loss),
         clips=clips,
         dependent=dependent,
         in_order=in_order,
@@ -203,7 +231,7 @@ def select_models(
     Returns
     -------
     Selection
-        Models, errors and honest residuals, in order of the learners' first appearance.
+        Models, errors and out-of-fold residuals, in order of the learners' first appearance.
 
     Examples
     --------
@@ -219,34 +247,34 @@ def select_models(
         warn_of(learners.wild)
     check_splitter(splitter)
     check_option(order, "order", ORDERS)
-    small = learners.sizes < FEWEST_ROWS
-    if small.any():
+    has_few_rows = learners.sizes < FEWEST_ROWS
+    if has_few_rows.any():
         raise ValueError(
-            f"Learner {listed(learners.ids[small])} has fewer than {FEWEST_ROWS} rows "
-            f"(n_samples = {learners.sizes[small][0]}): leave it out and admit it later."
+            f"Learner {listed(learners.ids[has_few_rows])} has fewer than {FEWEST_ROWS} rows "
+            f"(n_samples = {learners.sizes[has_few_rows][0]}): leave it out and admit it later."
         )
     entropy = as_entropy(random_state)
-    sets = candidates_per_learner(candidates, learners.ids.tolist())
+    candidate_sets = candidates_per_learner(candidates, learners.ids.tolist())
     runner = resolve_engine(engine, n_jobs)
 
-    def fit_all(how: Any) -> tuple[list[FitJob], list[Fitted]]:
-        """Choose and fit everybody's model with one way of splitting rows."""
-        jobs = [fit_job(learners, j, sets[j], how, entropy) for j in range(len(learners))]
+    def fit_all(row_splitter: Any) -> tuple[list[FitJob], list[Fitted]]:
+        """Choose and fit everybody's model, rows being split by one splitter; None: random halves."""
+        jobs = [fit_job(learners, j, candidate_sets[j], row_splitter, entropy) for j in range(len(learners))]
         with quiet_fits():
             return jobs, counted(runner, "Select").map(choose_candidate, jobs)
 
     jobs, fitted = fit_all(splitter)
     in_order = False
     if splitter is None and order is not None:
-        parts = zip(fitted, jobs, strict=True)
+        choices_and_jobs = zip(fitted, jobs, strict=True)
         in_order = rows_depend(
-            serial_score(result.residuals, job.X, job.y, of_classes=job.loss.bounds is not None)
-            for result, job in parts
+            serial_score(choice.residuals, job.X, job.y, of_classes=job.loss.bounds is not None)
+            for choice, job in choices_and_jobs
         )
         if in_order:
             jobs, fitted = fit_all(BLOCKS)
     folds, training = tuple(job.folds for job in jobs), tuple(job.training for job in jobs)
     dependent = in_order or splitter is not None
-    chosen = selection_of(learners, fitted, folds, training, dependent=dependent, in_order=in_order)
-    selection: Selection = chosen.take(learners.appearance)
+    selection_by_id = selection_of(learners, fitted, folds, training, dependent=dependent, in_order=in_order)
+    selection: Selection = selection_by_id.take(learners.appearance)
     return selection

@@ -28,13 +28,19 @@ WEIGHT_LIMITS = WeightLimits()
 
 
 def within_reach(values: Array, ratio: float = WEIGHT_LIMITS.ratio) -> Array:
-    """Return positive values (L, ...) within a ratio of their median over learners."""
+    """Return positive values (L, ...) clipped to within a factor ``ratio`` of their median over learners.
+
+    No single learner can then dominate a sum over learners, whatever it reports.
+    """
     if not len(values):
         return values
-    middle = np.median(values, axis=0)
-    return np.asarray(np.clip(values, middle / ratio, middle * ratio))
+    median = np.median(values, axis=0)
+    return np.asarray(np.clip(values, median / ratio, median * ratio))
 
 
 def bounded_ratios(ratios: Array) -> Array:
-    """Return ratios (L,) of losses to noise, none of them above the bound for one learner."""
+    """Return ratios of loss to noise (L,), clipped from above at a multiple of their median.
+
+    Otherwise one learner with an absurd loss would decide a mean over learners alone.
+    """
     return np.asarray(np.minimum(ratios, WEIGHT_LIMITS.ratio * np.median(ratios)))

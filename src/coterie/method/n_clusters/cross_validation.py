@@ -23,33 +23,44 @@ from coterie.rows.learners import Learners
 def cross_validated(evidence: Evidence, learners: Learners, selection: Selection, engine: Engine) -> Curve:
     """Choose the number of clusters by half-half cross-validation inside every learner.
 
-    The curve has the error on the second half for each number of clusters.
+    Models of the first halves of the rows are exchanged and clustered; clusters then predict the second
+    halves by averages of their members' models. The curve has, for each K, the mean over learners of the loss
+    on the second half, and its standard error.
     """
-    first = learners.only(np.concatenate([training[0] for training in selection.training]))
-    second = learners.only(np.concatenate(selection.folds) == 0)
-    models = tuple(by_fold[0] for by_fold in selection.fold_models)
-    errors = own_errors(models, first)
-    halves = replace(selection, models=models, errors=errors, n_rows=first.sizes)
-    exchange = cross_evaluate(halves, first, engine=engine).aligned_to(evidence.exchange.learner_ids)
-    trial = replace(evidence, exchange=exchange)
-    averages = model_averages(models, second, engine)
-    counts = np.arange(1, evidence.most + 1)
-    values, spread = np.empty(len(counts)), np.empty(len(counts))
-    for index, k in enumerate(counts):
-        labels = trial.labels(int(k))
-        weights = membership(labels, int(labels.max()) + 1, first.sizes.astype(float))
+    first_halves = learners.only(np.concatenate([training[0] for training in selection.training]))
+    second_halves = learners.only(np.concatenate(selection.folds) == 0)
+    models = tuple(models_by_fold[0] for models_by_fold in selection.fold_models)
+    errors = own_errors(models, first_halves)
+    selection_on_first = replace(selection, models=models, errors=errors, n_rows=first_halves.sizes)
+    exchange_on_first = cross_evaluate(selection_on_first, first_halves, engine=engine).aligned_to(
+        evidence.exchange.learner_ids
+    )
+    evidence_on_first = replace(evidence, exchange=exchange_on_first)
+    averages = model_averages(models, second_halves, engine)
+    n_clusters = np.arange(1, evidence.most + 1)
+    mean_losses, standard_errors = np.empty(len(n_clusters)), np.empty(len(n_clusters))
+    for index, k in enumerate(n_clusters):
+        labels = evidence_on_first.labels(int(k))
+        weights = membership(labels, int(labels.max()) + 1, first_halves.sizes.astype(float))
+        # Empty clusters go, and labels are renumbered to fit the rows that are left.
         weights = weights[weights.sum(axis=1) > 0]
         labels = np.unique(labels, return_inverse=True)[1]
         predictions = averages.predict(weights / weights.sum(axis=1, keepdims=True))
-        predicted = predictions[labels[second.owner], np.arange(len(second.owner))]
-        by_learner = second.mean_losses(second.y - predicted)
-        values[index] = by_learner.mean()
-        spread[index] = by_learner.std(ddof=1) / np.sqrt(len(by_learner)) if len(by_learner) > 1 else 0
+        own_cluster_predictions = predictions[
+            labels[second_halves.owner], np.arange(len(second_halves.owner))
+        ]
+        losses_by_learner = second_halves.mean_losses(second_halves.y - own_cluster_predictions)
+        mean_losses[index] = losses_by_learner.mean()
+        standard_errors[index] = (
+            losses_by_learner.std(ddof=1) / np.sqrt(len(losses_by_learner))
+            if len(losses_by_learner) > 1
+            else 0
+        )
     return Curve(
         rule="cv",
-        n_clusters=counts,
-        values=values,
-        chosen=int(counts[np.nanargmin(values)]) if np.isfinite(values).any() else 1,
+        n_clusters=n_clusters,
+        values=mean_losses,
+        chosen=int(n_clusters[np.nanargmin(mean_losses)]) if np.isfinite(mean_losses).any() else 1,
         criterion="mean squared error on the other half of the rows (lower is better)",
-        spread=spread,
+        spread=standard_errors,
     )

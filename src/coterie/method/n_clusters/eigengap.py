@@ -10,14 +10,19 @@ from coterie.records import Curve
 
 
 def eigengap(evidence: Evidence) -> Curve:
-    """Choose the number of clusters by the largest gap between eigenvalues of S."""
-    count = min(evidence.most + 1, evidence.n_learners)
-    values = evidence.spectrum.plain_values
-    if values is None:
-        values, _ = top_eigenpairs(np.asarray(evidence.similarity), None, count)
-    # Behind the last eigenvalue known lies nothing: of all learners', or of what landmarks span.
-    values = np.append(values[:count], np.zeros(max(0, evidence.most + 1 - len(values[:count]))))
-    drops = values[: evidence.most] - values[1 : evidence.most + 1]
+    """Choose the K after which the eigenvalues of the similarity S drop most.
+
+    The curve has, for each K, the difference between the K-th and the next eigenvalue.
+    """
+    n_eigenvalues = min(evidence.most + 1, evidence.n_learners)
+    eigenvalues = evidence.spectrum.plain_values
+    if eigenvalues is None:
+        eigenvalues, _ = top_eigenpairs(np.asarray(evidence.similarity), None, n_eigenvalues)
+    # Eigenvalues that do not exist count as zero: S has L of them, and landmarks span fewer.
+    eigenvalues = np.append(
+        eigenvalues[:n_eigenvalues], np.zeros(max(0, evidence.most + 1 - len(eigenvalues[:n_eigenvalues])))
+    )
+    drops = eigenvalues[: evidence.most] - eigenvalues[1 : evidence.most + 1]
     return Curve(
         rule="eigengap",
         n_clusters=np.arange(1, len(drops) + 1),

@@ -23,11 +23,13 @@ from coterie.records import Exchange
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything that is known of the learners to be clustered.
+    """What all rules for the number of clusters look at: losses, their spectrum, and clusters for any K.
 
     ``scale`` is the factor a of S = exp(-a v), ``most`` the largest number of clusters to look at; ``n_rows``
     has shape (L,), where known. ``device`` is where the spectrum of very many learners is computed,
     ``needed`` the number of eigenpairs that must be precise, where the number of clusters is given.
+
+    Spectrum and clusters are computed when first asked for, and remembered.
     """
 
     exchange: Exchange
@@ -52,32 +54,38 @@ class Evidence:
     @cached_property
     def spectrum(self) -> Spectrum:
         """Top eigenpairs of the normalised similarity, one more than there may be clusters."""
-        count = max(self.most, 2) + 1
+        n_pairs = max(self.most, 2) + 1
         if avoids_pairs(self.exchange):
-            return matrix_free_spectrum(self.exchange, self.scale, count, self.device, self.needed)
-        return spectrum_of(np.asarray(self.similarity), count)
+            return matrix_free_spectrum(self.exchange, self.scale, n_pairs, self.device, self.needed)
+        return spectrum_of(np.asarray(self.similarity), n_pairs)
 
     @cached_property
-    def _joined(self) -> Callable[[int], Array]:
+    def _linkage_labels(self) -> Callable[[int], Array]:
+        """Function from a number of clusters to the labels (L,) of average linkage."""
         return linkage_of(self.exchange, self.most)
 
     @cached_property
-    def _rows(self) -> dict[int, tuple[Array, float]]:
+    def _kmeans_results(self) -> dict[int, tuple[Array, float]]:
+        """Labels and sum of squares by number of clusters, filled by `_clustered`."""
         return {}
 
     def _clustered(self, n_clusters: int) -> tuple[Array, float]:
-        """Return the k-means labels of the embedding's rows and their sum of squares."""
-        if n_clusters not in self._rows:
+        """Return the k-means labels (L,) of the embedding's rows, and their within-cluster sum of squares."""
+        if n_clusters not in self._kmeans_results:
             rows = self.spectrum.embedding(max(n_clusters, 2))
-            self._rows[n_clusters] = cluster_rows(rows, n_clusters, self.seed)
-        return self._rows[n_clusters]
+            self._kmeans_results[n_clusters] = cluster_rows(rows, n_clusters, self.seed)
+        return self._kmeans_results[n_clusters]
 
     def labels(self, n_clusters: int) -> Array:
-        """Return the paper's clusters: spectral, on v, or of average linkage where the graph falls apart."""
+        """Return the labels (L,) of the paper's clusters, by k-means on the spectral embedding.
+
+        Where the graph has more components than clusters, average linkage on v decides instead, because
+        eigenvectors cannot tell which components belong together.
+        """
         if n_clusters == 1:
             return np.zeros(self.n_learners, dtype=np.int64)
         if self.spectrum.n_parts > n_clusters:
-            return self._joined(n_clusters)
+            return self._linkage_labels(n_clusters)
         return self._clustered(n_clusters)[0].astype(np.int64)
 
     @cached_property

@@ -26,56 +26,73 @@ REFERENCE_POINTS = 250
 
 
 def gap_curve(evidence: Evidence) -> tuple[Array, Array]:
-    """Return the gap for each number of clusters, and its standard error."""
+    """Return the gap statistic for K = 1 to ``most`` clusters, and its standard error, both of shape (most,).
+
+    The gap is the mean log within-cluster sum of squares of uniform reference points, less that of the
+    embedding: it is large where the learners are clustered more tightly than points without clusters.
+    """
     generator = np.random.default_rng(evidence.seed)
-    gaps, errors = np.empty(evidence.most), np.empty(evidence.most)
+    gaps, standard_errors = np.empty(evidence.most), np.empty(evidence.most)
     for k in range(1, evidence.most + 1):
-        rows = evidence.spectrum.embedding(max(k, 2))
-        low, high = rows.min(axis=0), rows.max(axis=0)
-        n_points = min(len(rows), REFERENCE_POINTS)
-        references = generator.uniform(low, high, size=(REFERENCES, n_points, rows.shape[1]))
-        observed = evidence.within_sums[k - 1]
-        expected = kmeans(references, k, generator, restarts=2)[1] * len(rows) / n_points
+        embedding = evidence.spectrum.embedding(max(k, 2))
+        lower_corner, upper_corner = embedding.min(axis=0), embedding.max(axis=0)
+        n_points = min(len(embedding), REFERENCE_POINTS)
+        references = generator.uniform(
+            lower_corner, upper_corner, size=(REFERENCES, n_points, embedding.shape[1])
+        )
+        observed_sum = evidence.within_sums[k - 1]
+        reference_sums = kmeans(references, k, generator, restarts=2)[1] * len(embedding) / n_points
         # Rows have length one. Those that coincide have a sum of squares of zero, whose log is not finite.
-        smallest = LIMITS.rounding * len(rows)
-        logs = np.log(np.maximum(expected, smallest))
-        gaps[k - 1] = logs.mean() - np.log(max(observed, smallest))
-        errors[k - 1] = logs.std() * np.sqrt(1 + 1 / REFERENCES)
-    return gaps, errors
+        rounding_sum = LIMITS.rounding * len(embedding)
+        log_reference_sums = np.log(np.maximum(reference_sums, rounding_sum))
+        gaps[k - 1] = log_reference_sums.mean() - np.log(max(observed_sum, rounding_sum))
+        standard_errors[k - 1] = log_reference_sums.std() * np.sqrt(1 + 1 / REFERENCES)
+    return gaps, standard_errors
 
 
 def _first_not_beaten(gaps: Array, errors: Array) -> int:
-    """Return the smallest number whose gap is within a standard error of the next one's."""
-    enough = np.flatnonzero(gaps[:-1] >= gaps[1:] - errors[1:])
-    return int(enough[0]) + 1 if len(enough) else int(gaps.argmax()) + 1
+    """Return the smallest K whose gap is at least the next gap less that gap's standard error.
+
+    This is the rule of Tibshirani and others. If no K meets it, the K with the largest gap is returned. Entry
+    k of ``gaps`` and ``errors`` is that of k + 1 clusters.
+    """
+    good_positions = np.flatnonzero(gaps[:-1] >= gaps[1:] - errors[1:])
+    return int(good_positions[0]) + 1 if len(good_positions) else int(gaps.argmax()) + 1
 
 
 def _largest_step(gaps: Array, errors: Array) -> int:
-    """Return the number behind the largest rise of the gap; one if no rise is clear."""
-    steps = np.diff(gaps)
-    if not len(steps) or (steps <= errors[1:]).all():
+    """Return the K whose gap rises most above that of K - 1.
+
+    One cluster is returned if no rise exceeds the standard error of the larger K's gap. Entry k of ``gaps``
+    and ``errors`` is that of k + 1 clusters.
+    """
+    rises = np.diff(gaps)
+    if not len(rises) or (rises <= errors[1:]).all():
         return 1
-    return int(steps.argmax()) + 2
+    return int(rises.argmax()) + 2
 
 
 def gap_rules(evidence: Evidence) -> tuple[Curve, Curve]:
-    """Choose the number of clusters by the gap statistic, under ``"gap"`` and under ``"gap-jump"``."""
-    gaps, errors = gap_curve(evidence)
-    counts = np.arange(1, evidence.most + 1)
-    first = Curve(
+    """Choose the number of clusters by the gap statistic, under two rules: ``"gap"`` and ``"gap-jump"``.
+
+    Returns one curve for each rule; the second has rises of the gap instead of the gap itself.
+    """
+    gaps, standard_errors = gap_curve(evidence)
+    n_clusters = np.arange(1, evidence.most + 1)
+    first_curve = Curve(
         rule="gap",
-        n_clusters=counts,
+        n_clusters=n_clusters,
         values=gaps,
-        chosen=_first_not_beaten(gaps, errors),
+        chosen=_first_not_beaten(gaps, standard_errors),
         criterion="gap to a uniform reference (the first that the next does not beat)",
-        spread=errors,
+        spread=standard_errors,
     )
-    jump = Curve(
+    jump_curve = Curve(
         rule="gap-jump",
-        n_clusters=counts,
+        n_clusters=n_clusters,
         values=np.append(np.nan, np.diff(gaps)),
-        chosen=_largest_step(gaps, errors),
+        chosen=_largest_step(gaps, standard_errors),
         criterion="improvement of the gap on one cluster less (higher is better)",
-        spread=errors,
+        spread=standard_errors,
     )
-    return first, jump
+    return first_curve, jump_curve

@@ -67,6 +67,8 @@ RULE = HeldOutRule()
 
 @dataclass(frozen=True)
 class _ScoredLabelling:
+    """Labels (L,), the cluster that predicts each half of a learner's rows (L, 2), and loss / noise (L,)."""
+
     labels: Array
     picks: Array
     ratios: Array
@@ -85,9 +87,12 @@ class HeldOut:
 
 
 def _distinct(labellings: list[Array]) -> list[Array]:
-    """Drop labellings that differ from an earlier one in the names of the clusters only."""
-    tidy = (tidy_labels(labels) for labels in labellings)
-    return list({labels.tobytes(): labels for labels in tidy}.values())
+    """Drop labellings of the same partition as an earlier one, whose clusters only have other numbers.
+
+    Those that are left have their clusters renumbered by size.
+    """
+    renumbered = (tidy_labels(labels) for labels in labellings)
+    return list({labels.tobytes(): labels for labels in renumbered}.values())
 
 
 def best_refined(
@@ -98,82 +103,124 @@ def best_refined(
     *,
     rounds: int = REFINE.rounds,
 ) -> Array:
-    """Refine from every start and keep the labelling with the lowest loss in units of noise."""
+    """Refine the labels (L,) of K clusters from every start, and return the labelling with the lowest loss.
+
+    Starts are the spectral clusters and, where rows are here, labellings that ``local`` suggests. Losses are
+    in units of the learners' noise. If ``local`` has a cheaper form of the losses, that form searches first
+    and ``losses`` decide at the end.
+    """
     local = local or LocalRows()
-    start, quick = evidence.labels(n_clusters), local.quick or losses
-    suggested = local.suggest(n_clusters, evidence.seed) if n_clusters > 1 else []
-    refined = (refine_labels(quick, labels, rounds=rounds) for labels in _distinct([start, *suggested]))
-    searched = min(refined, key=lambda answer: answer[1])[0]
+    spectral_labels, search_losses = evidence.labels(n_clusters), local.quick or losses
+    suggested_labels = local.suggest(n_clusters, evidence.seed) if n_clusters > 1 else []
+    refined_with_scores = (
+        refine_labels(search_losses, labels, rounds=rounds)
+        for labels in _distinct([spectral_labels, *suggested_labels])
+    )
+    best_found = min(refined_with_scores, key=lambda labels_and_score: labels_and_score[1])[0]
     if local.quick is None:
-        return searched
+        return best_found
     # Judging a labelling is costly here, so of what the cheaper form found only its best is judged; but the
     # start is, too, for the cheaper form may be blind to what sets the clusters apart.
-    best = min(_distinct([start, searched]), key=lambda labels: labelling_score(losses, labels))
-    return refine_labels(losses, best, rounds=min(REFINE.flexible_rounds, rounds))[0]
+    best_start = min(
+        _distinct([spectral_labels, best_found]), key=lambda labels: labelling_score(losses, labels)
+    )
+    return refine_labels(losses, best_start, rounds=min(REFINE.flexible_rounds, rounds))[0]
 
 
 def _try(losses: ClusterLosses, labels: Array) -> _ScoredLabelling:
-    """Score a labelling: each half of a learner's rows is predicted by the cluster best on the other half."""
-    halves = losses.on_halves(labels)
-    # Each half is predicted by the cluster that is best on the other half.
-    picks = halves.argmin(axis=0)[:, ::-1]
+    """Score a labelling (L,) on held-out rows, by cross-fitting inside each learner.
+
+    A learner's rows are in two halves. Each half is predicted by the cluster whose model predicts the other
+    half best, so that the same rows never both choose the cluster and score it.
+    """
+    losses_on_halves = losses.on_halves(labels)
+    # Reversing the halves swaps them: the best cluster of one half predicts the other.
+    picked_clusters = losses_on_halves.argmin(axis=0)[:, ::-1]
     all_learners = np.arange(len(labels))
-    scored = np.stack([halves[picks[:, h], all_learners, h] for h in (0, 1)], axis=1)
-    sizes = losses.half_sizes
-    means = (scored * sizes).sum(axis=1) / sizes.sum(axis=1)
-    return _ScoredLabelling(labels, picks, noise_ratios(losses, means))
+    held_out_losses = np.stack(
+        [losses_on_halves[picked_clusters[:, h], all_learners, h] for h in (0, 1)], axis=1
+    )
+    half_sizes = losses.half_sizes
+    mean_losses = (held_out_losses * half_sizes).sum(axis=1) / half_sizes.sum(axis=1)
+    return _ScoredLabelling(labels=labels, picks=picked_clusters, ratios=noise_ratios(losses, mean_losses))
 
 
 def errors_allowed(n_learners: int) -> float:
-    """Return the number of standard errors that counts as none: two; Student's quantile of few learners."""
+    """Return how many standard errors a difference between two means may have and still count as none.
+
+    These are two; for few learners, whose standard error is known badly, Student's quantile of the same
+    probability.
+    """
     if n_learners >= RULE.few_learners:
         return RULE.standard_errors
     return float(student.isf(norm.sf(RULE.standard_errors), max(n_learners - 1, 1)))
 
 
-def _margin(difference: Array) -> float:
-    """Return the largest mean difference that is as good as none."""
-    return errors_allowed(len(difference)) * _standard_error(difference) + RULE.negligible
+def _margin(differences: Array) -> float:
+    """Return the largest mean of the differences (L,) that still counts as none.
+
+    It is a few standard errors, plus a share of the noise that is negligible however surely it is measured.
+    """
+    return errors_allowed(len(differences)) * _standard_error(differences) + RULE.negligible
 
 
 def _good_enough(trial: _ScoredLabelling, best: _ScoredLabelling) -> bool:
-    """Tell whether a labelling loses no more than the best one, within a margin, in the mean."""
-    difference = trial.ratios - best.ratios
-    return bool(difference.mean() <= _margin(difference))
+    """Tell whether the mean loss under a labelling is not significantly above that under the best one.
+
+    Losses are in units of noise, and paired over learners.
+    """
+    differences = trial.ratios - best.ratios
+    return bool(differences.mean() <= _margin(differences))
 
 
 def _nobody_worse(losses: ClusterLosses, trial: _ScoredLabelling, best: _ScoredLabelling) -> bool:
-    """Tell whether no single learner loses significantly more than under the best labelling."""
-    excess, error = losses.paired_t(trial.labels, trial.picks, best.labels, best.picks)
-    freedom = np.maximum(losses.half_sizes.sum(axis=1) - 1, 1)
+    """Tell whether no single learner loses significantly more than under the best labelling.
+
+    Each learner has a one-sided t-test, paired over its rows, at a level that is shared out among the
+    learners. The mean over learners would not show one harmed learner among many. Where losses are
+    ``bounded``, because learners may lie, one objection is ignored.
+    """
+    excess, standard_error = losses.paired_t(trial.labels, trial.picks, best.labels, best.picks)
+    degrees_of_freedom = np.maximum(losses.half_sizes.sum(axis=1) - 1, 1)
     # A single learner may lie, and one that differs predicts alone if the others do not help it. Two that
     # object by chance are as rare at this level as one is at the other.
     level = np.sqrt(2 * RULE.significance) if losses.bounded else RULE.significance
-    bound = student.isf(level / len(excess), freedom)
-    objections = np.sum((excess > bound * error) & (excess > RULE.negligible * losses.noise))
-    return bool(objections <= (1 if losses.bounded else 0))
+    critical_t = student.isf(level / len(excess), degrees_of_freedom)
+    n_objections = np.sum((excess > critical_t * standard_error) & (excess > RULE.negligible * losses.noise))
+    return bool(n_objections <= (1 if losses.bounded else 0))
 
 
 def _smallest(losses: ClusterLosses, trials: dict[int, _ScoredLabelling], local: LocalRows) -> int:
-    """Return the smallest number of clusters that is good enough beside the best of them."""
-    best = min(trials, key=lambda k: trials[k].ratios.mean())
-    good = [
+    """Return the smallest number of clusters that predicts everybody as well as the best number does.
+
+    ``trials`` has the scored labelling of each number tried. Of the good numbers, one where no learner loses
+    more than class probabilities claim is preferred; if there is none, the smallest good one is returned.
+    """
+    best_number = min(trials, key=lambda k: trials[k].ratios.mean())
+    good_numbers = [
         k
         for k in sorted(trials)
-        if k == best
-        or (_good_enough(trials[k], trials[best]) and _nobody_worse(losses, trials[k], trials[best]))
+        if k == best_number
+        or (
+            _good_enough(trials[k], trials[best_number])
+            and _nobody_worse(losses, trials[k], trials[best_number])
+        )
     ]
 
     def is_beyond_chance(k: int) -> bool:
+        """Tell whether some learner loses significantly more than its K clusters' probabilities claim."""
         return local.anybody_beyond(trials[k].labels, trials[k].picks, RULE.significance)
 
-    return next((k for k in good if not is_beyond_chance(k)), good[0])
+    return next((k for k in good_numbers if not is_beyond_chance(k)), good_numbers[0])
 
 
 def _one_truth_z(local: LocalRows, seed: int) -> float | None:
-    """Return by how many standard deviations one truth is ruled out, or None where it is not."""
-    deviations, gain = local.one_truth_test(seed)
-    return deviations if deviations > 0 and gain > RULE.negligible else None
+    """Return how many standard deviations above chance two clusters are, or None if one truth is possible.
+
+    One truth is ruled out only if the gain of two clusters is not negligible, either.
+    """
+    z, gain = local.one_truth_test(seed)
+    return z if z > 0 and gain > RULE.negligible else None
 
 
 def held_out(
@@ -184,54 +231,60 @@ def held_out(
     refine: bool = True,
     rounds: int = REFINE.rounds,
 ) -> HeldOut:
-    """Choose the number of clusters on rows that neither assignment nor model has seen.
+    """Choose the number of clusters on rows that neither chose a learner's cluster nor trained its model.
 
+    For each K the learners are clustered, refined and scored; the search ends when more clusters stop paying.
     Learners move to the clusters that predict them best, in ``rounds`` rounds at most; without ``refine`` the
     paper's clusters stay as they are.
+
+    If one cluster is good enough by held-out losses, a test on all rows asks whether one truth could look
+    like these learners; if not, the smallest good number of two and more is chosen.
     """
     trials: dict[int, _ScoredLabelling] = {}
-    best, local = 1, local or LocalRows()
+    best_number, local = 1, local or LocalRows()
     report("Cluster", 0, evidence.most)
     for k in range(1, evidence.most + 1):
-        result = best_refined(evidence, losses, k, local, rounds=rounds) if refine else evidence.labels(k)
-        trials[k] = _try(losses, result)
-        if trials[k].ratios.mean() < trials[best].ratios.mean() - 1e-12:
-            best = k
-        if k - best >= RULE.patience or not _good_enough(trials[k], trials[best]):
+        labels = best_refined(evidence, losses, k, local, rounds=rounds) if refine else evidence.labels(k)
+        trials[k] = _try(losses, labels)
+        if trials[k].ratios.mean() < trials[best_number].ratios.mean() - 1e-12:
+            best_number = k
+        if k - best_number >= RULE.patience or not _good_enough(trials[k], trials[best_number]):
             break
         report("Cluster", k, evidence.most)
     report("Cluster", evidence.most, evidence.most)
     chosen = _smallest(losses, trials, local)
-    several = {k: trial for k, trial in trials.items() if trial.labels.any()}
+    # Labels of zeros are one cluster, however many were asked for.
+    trials_of_several = {k: trial for k, trial in trials.items() if trial.labels.any()}
     one_truth_z = None
-    if chosen == 1 and refine and several:
+    if chosen == 1 and refine and trials_of_several:
         one_truth_z = _one_truth_z(local, evidence.seed)
-        chosen = 1 if one_truth_z is None else _smallest(losses, several, local)
+        chosen = 1 if one_truth_z is None else _smallest(losses, trials_of_several, local)
     ratios = trials[chosen].ratios
-    spread = np.array([_standard_error(trial.ratios) for trial in trials.values()])
+    standard_errors = np.array([_standard_error(trial.ratios) for trial in trials.values()])
     curve = Curve(
         rule="held-out",
         n_clusters=np.array(list(trials)),
         values=np.array([trial.ratios.mean() for trial in trials.values()]),
         chosen=chosen,
         criterion="mean held-out loss in units of the learner's noise (lower is better)",
-        spread=spread,
+        spread=standard_errors,
         one_truth_z=one_truth_z,
     )
-    error = _standard_error(ratios)
-    excess = float((ratios.mean() - 1) / error) if error > 0 else float("-inf")
+    standard_error = _standard_error(ratios)
+    excess = float((ratios.mean() - 1) / standard_error) if standard_error > 0 else float("-inf")
     return HeldOut(curve, {k: trial.labels for k, trial in trials.items()}, excess)
 
 
 def one_is_as_good(losses: ClusterLosses, second: ClusterLosses, labels: Array) -> bool:
-    """Tell whether one model of a second form predicts everybody as well as several clusters do.
+    """Tell whether one cluster of a second, more flexible form predicts as well as several of the first form.
 
-    Learners who see different parts of one curve look like different lines. False where there is one cluster.
+    ``losses`` and ``labels`` (L,) are the first form's, ``second`` has the second form's losses. Learners who
+    see different parts of one curve look like different lines. False where there is one cluster anyway.
     """
     if not labels.any():
         return False
-    one = _try(second, np.zeros_like(labels))
-    return bool(one.ratios.mean() <= _try(losses, labels).ratios.mean())
+    one_cluster = _try(second, np.zeros_like(labels))
+    return bool(one_cluster.ratios.mean() <= _try(losses, labels).ratios.mean())
 
 
 def second_is_better(
@@ -239,18 +292,22 @@ def second_is_better(
 ) -> bool:
     """Tell whether ``others``, the clusters that a second form found, explain the learners better.
 
-    The second form wins if its held-out loss is surely lower, or if it needs fewer clusters and its loss is
-    not higher. Otherwise the first form stays: it knows more about its own uncertainty. Where it ruled out
-    one truth though its clusters do not pay on held-out rows, one cluster of it is what the second form must
-    surely beat, or the second form explains nothing either.
+    ``losses`` and ``labels`` are the first form's. The second form wins if its held-out loss is significantly
+    lower, or if it needs fewer clusters and its loss is not higher. Otherwise the first form stays: it knows
+    more about its own uncertainty.
+
+    ``ruled_out`` says that the first form ruled out one truth by a test, though its clusters do not pay on
+    held-out rows. The second form must then beat one cluster of the first form, or it explains nothing
+    either.
     """
-    first = _try(losses, np.zeros_like(labels) if ruled_out else labels)
-    gain = first.ratios - _try(second, others).ratios
-    if gain.mean() > _margin(gain):
+    first_scores = _try(losses, np.zeros_like(labels) if ruled_out else labels)
+    gains = first_scores.ratios - _try(second, others).ratios
+    if gains.mean() > _margin(gains):
         return True
-    fewer = len(np.unique(others)) < len(np.unique(labels))
-    return bool(fewer and not ruled_out and gain.mean() >= 0)
+    has_fewer_clusters = len(np.unique(others)) < len(np.unique(labels))
+    return bool(has_fewer_clusters and not ruled_out and gains.mean() >= 0)
 
 
 def _standard_error(values: Array) -> float:
+    """Return the standard error of the mean of the values, zero for a single value."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

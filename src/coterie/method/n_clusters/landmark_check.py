@@ -17,10 +17,13 @@ from coterie.rows.learners import Learners
 
 
 def extended_similarity(similarity: ExchangeSimilarity, landmarks: Array, positions: Array) -> Array:
-    """Return what the landmarks say of the similarities among some learners."""
-    extended = similarity.tile(positions, landmarks) @ nystrom_root(similarity, landmarks)
-    product: Array = extended @ extended.T
-    return product
+    """Return the Nystrom approximation of the similarities among some learners, from the landmarks' alone.
+
+    ``positions`` (n,) are the learners, ``landmarks`` the landmarks' positions; the result has shape (n, n).
+    """
+    low_rank_factor = similarity.tile(positions, landmarks) @ nystrom_root(similarity, landmarks)
+    approximation: Array = low_rank_factor @ low_rank_factor.T
+    return approximation
 
 
 def landmark_note(
@@ -32,28 +35,42 @@ def landmark_note(
     engine: Engine,
     seed: int,
 ) -> str:
-    """Compare the clusters found through landmarks with the exact ones, on a sample, in a sentence.
+    """Return a sentence for the user: how far similarities and clusters by landmarks are from exact ones.
 
-    Learners and selection are in the order of the exchange, as are ``labels``, the clusters found; ``scale``
-    is the factor a of the similarity.
+    A random sample of the learners exchanges in full, and is clustered again. Learners and selection are in
+    the order of the exchange, as are ``labels`` (L,), the clusters found; ``scale`` is the factor a of the
+    similarity.
     """
     assert exchange.landmarks is not None
-    n, n_marks = len(learners), len(exchange.landmarks)
+    n_learners, n_marks = len(learners), len(exchange.landmarks)
     # As many learners exchange in full: few evaluations against the landmarks' 2 L m.
-    subset = np.sort(np.random.default_rng(seed).choice(n, min(AUTO_LANDMARKS, n), replace=False))
-    losses = loss_matrix([selection.models[i] for i in subset.tolist()], learners.take(subset), engine)
-    apart = np.zeros(len(subset), dtype=bool)
-    full = Exchange(
-        learners.ids[subset], DenseTiles(losses), losses.diagonal(), exchange.noise[subset], apart
+    sample = np.sort(
+        np.random.default_rng(seed).choice(n_learners, min(AUTO_LANDMARKS, n_learners), replace=False)
     )
-    result = len(np.unique(labels[subset]))
-    direct = Evidence(full, scale, result, seed)
-    extended = extended_similarity(ExchangeSimilarity(exchange, scale), exchange.landmarks, subset)
-    off = ~np.eye(len(subset), dtype=bool)
-    difference = float(np.abs(direct.similarity - extended)[off].mean()) if off.any() else 0.0
-    agreement = adjusted_rand_score(direct.labels(result), labels[subset])
+    exact_losses = loss_matrix([selection.models[i] for i in sample.tolist()], learners.take(sample), engine)
+    is_isolated = np.zeros(len(sample), dtype=bool)
+    exact_exchange = Exchange(
+        learner_ids=learners.ids[sample],
+        source=DenseTiles(exact_losses),
+        errors=exact_losses.diagonal(),
+        noise=exchange.noise[sample],
+        isolated=is_isolated,
+    )
+    n_clusters = len(np.unique(labels[sample]))
+    exact_evidence = Evidence(exact_exchange, scale, n_clusters, seed)
+    approximate_similarity = extended_similarity(
+        ExchangeSimilarity(exchange, scale), exchange.landmarks, sample
+    )
+    is_pair = ~np.eye(len(sample), dtype=bool)
+    mean_difference = (
+        float(np.abs(exact_evidence.similarity - approximate_similarity)[is_pair].mean())
+        if is_pair.any()
+        else 0.0
+    )
+    rand_index = adjusted_rand_score(exact_evidence.labels(n_clusters), labels[sample])
     return (
-        f"{n_marks} landmarks of {n} learners were exchanged with: {2 * n * n_marks} evaluations in place of "
-        f"{n * n}. Among {len(subset)} learners that exchanged in full, similarities differ by "
-        f"{difference:.2g} on average and clusters agree to {agreement:.2f} (adjusted Rand index)."
+        f"{n_marks} landmarks of {n_learners} learners were exchanged with: "
+        f"{2 * n_learners * n_marks} evaluations in place of {n_learners * n_learners}. "
+        f"Among {len(sample)} learners that exchanged in full, similarities differ by "
+        f"{mean_difference:.2g} on average and clusters agree to {rand_index:.2f} (adjusted Rand index)."
     )

@@ -24,38 +24,60 @@ DRAWS = 99
 
 
 def _weights(residuals: Array, clips: Array, learners: Learners) -> Array:
-    """Return what each row counts for: quiet learners more, wild rows less.
+    """Return the weight of each of N rows in the test: quiet learners count more, wild rows less.
 
-    By the size of the residuals alone, which random signs leave as it is: weights that know more of the
-    data, such as those by a learner's own model, make one truth look like two.
+    A learner counts by one over its mean clipped loss, a row above its bound ``clips`` (N,) by bound / loss.
+
+    The weights depend on the size of the residuals (N, C) alone, which random signs leave as it is. Weights
+    that know more of the data, such as those by a learner's own model, make one truth look like two.
     """
-    losses = learners.loss.by_row(residuals)
-    bounded = np.minimum(losses, clips)
-    quiet = bounded_weights(1 / np.maximum(learners.mean_by_learner(bounded), np.finfo(float).tiny))
+    losses_by_row = learners.loss.by_row(residuals)
+    clipped_losses = np.minimum(losses_by_row, clips)
+    learner_weights = bounded_weights(
+        1 / np.maximum(learners.mean_by_learner(clipped_losses), np.finfo(float).tiny)
+    )
     with np.errstate(divide="ignore"):
-        weights: Array = np.minimum(1.0, clips / losses) * quiet[learners.owner]
-    return weights if learners.weights is None else weights * learners.weights
+        row_weights: Array = np.minimum(1.0, clips / losses_by_row) * learner_weights[learners.owner]
+    return row_weights if learners.weights is None else row_weights * learners.weights
 
 
-def _share(
-    Z: Array, response: Array, weights: Array, size: float, learners: Learners, ridge: Array, seed: int
+def _share_explained_by_two(
+    Z: Array,
+    response: Array,
+    weights: Array,
+    total_squares: float,
+    learners: Learners,
+    ridge: Array,
+    seed: int,
 ) -> float:
-    """Return what two clusters explain of a response (N, C) beyond one, of so much in all."""
-    rows = Z * weights[:, None]
-    G = np.array([rows[span].T @ Z[span] for span in map(learners.span, range(len(learners)))])
-    c = np.add.reduceat(rows[:, :, None] * response[:, None], learners.offsets[:-1], axis=0)
-    total = c.sum(axis=0)
-    one = float(np.sum(np.linalg.solve(G.sum(axis=0) + ridge, total) * total))
-    return (-one - lowest_loss(G, c, ridge, 2, seed)) / size
+    """Return the share of a response's sum of squares that two clusters explain beyond one.
+
+    ``Z`` (N, d) are predictors, ``response`` has the shape (N, C), ``weights`` (N,) count rows,
+    ``total_squares`` is the weighted sum of squares of the response, and ``ridge`` (d, d) steadies the
+    models. Two clusters are the best partition that random starts find, with a linear model each; all of it
+    comes from sums X'X and X'y.
+    """
+    weighted_rows = Z * weights[:, None]
+    G = np.array([weighted_rows[span].T @ Z[span] for span in map(learners.span, range(len(learners)))])
+    c = np.add.reduceat(weighted_rows[:, :, None] * response[:, None], learners.offsets[:-1], axis=0)
+    summed_products = c.sum(axis=0)
+    explained_by_one = float(
+        np.sum(np.linalg.solve(G.sum(axis=0) + ridge, summed_products) * summed_products)
+    )
+    return (-explained_by_one - lowest_loss(G, c, ridge, 2, seed)) / total_squares
 
 
 def _less_levels(values: Array, weights: Array, blocks: Array | None) -> Array:
-    """Return values (N, d) less the mean of their block (N,); all as they are where there are no blocks."""
+    """Return the columns of values (N, d) less the weighted mean of their block.
+
+    ``blocks`` (N,) numbers the block of each row; None: values are returned as they are. Levels of blocks
+    drift where neighbouring rows depend on each other, and say nothing about truths.
+    """
     if blocks is None:
         return values
-    sums = np.array([np.bincount(blocks, weights * column) for column in values.T]).T
-    sizes = np.maximum(np.bincount(blocks, weights), np.finfo(float).tiny)
-    without_levels: Array = values - (sums / sizes[:, None])[blocks]
+    block_sums = np.array([np.bincount(blocks, weights * column) for column in values.T]).T
+    block_weights = np.maximum(np.bincount(blocks, weights), np.finfo(float).tiny)
+    without_levels: Array = values - (block_sums / block_weights[:, None])[blocks]
     return without_levels
 
 
@@ -69,81 +91,99 @@ def compare_with_drawn_classes(
     blocks: Array | None = None,
     inflation: float = 1.0,
 ) -> tuple[float, float]:
-    """Compare the same where one truth gives the probabilities of classes: responses are drawn from it.
+    """Compare what two clusters explain of classes with what they explain of classes drawn from one model.
 
-    ``chances`` (N, C) are those of one model for everybody; of two classes, of the second. Their noise
-    differs from row to row, so that neither signs nor dealing would leave it as it is.
+    ``Z`` (N, d) are predictors with a column of ones, ``chances`` (N, C) the probabilities of classes by one
+    model for everybody; of two classes, of the second. Responses are drawn from them, because the noise of
+    classes differs from row to row, so that neither random signs nor permutations would leave it as it is.
 
-    Where neighbouring rows depend on each other, ``blocks`` (N,) have levels of their own, which drift and
-    say nothing about truths: slopes alone are compared. Classes are drawn as if rows were independent; what
-    two clusters explain of noise is proportional to the variance of sums, which dependence multiplies by
-    ``inflation``.
+    Where neighbouring rows depend on each other, ``blocks`` (N,) number the blocks whose levels are taken
+    off, so that slopes alone are compared. Classes are drawn as if rows were independent; what two clusters
+    explain of noise is proportional to the variance of sums, which dependence multiplies by ``inflation``.
+
+    Returns the same two numbers as `compare_with_one_truth`.
     """
     weights = np.ones(len(Z)) if learners.weights is None else learners.weights
     Z = _less_levels(Z, weights, blocks)
-    weighted = Z * weights[:, None]
-    gram = weighted.T @ Z + ridge
+    weighted_rows = Z * weights[:, None]
+    gram = weighted_rows.T @ Z + ridge
 
     def explained(response: Array) -> float:
-        """Return what two clusters explain of how far a response is from probabilities of one."""
-        left = _less_levels(response - chances, weights, blocks)
-        left = left - Z @ np.linalg.solve(gram, weighted.T @ left)
-        size = float(weights @ learners.loss.by_row(left))
-        return _share(Z, left, weights, size, learners, ridge, seed) if size > 0 else 0.0
+        """Return the share of a response (N, C) that two clusters explain beyond one model.
 
-    generator, observed, drawn = np.random.default_rng(seed), explained(learners.y), []
-    ends = np.cumsum(chances, axis=1)
+        The response counts as far as it departs from the probabilities, and from a line through that.
+        """
+        unexplained = _less_levels(response - chances, weights, blocks)
+        unexplained = unexplained - Z @ np.linalg.solve(gram, weighted_rows.T @ unexplained)
+        total_squares = float(weights @ learners.loss.by_row(unexplained))
+        return (
+            _share_explained_by_two(Z, unexplained, weights, total_squares, learners, ridge, seed)
+            if total_squares > 0
+            else 0.0
+        )
+
+    generator, observed_share, drawn_shares = np.random.default_rng(seed), explained(learners.y), []
+    cumulative = np.cumsum(chances, axis=1)
     for _ in range(DRAWS):
-        chance = generator.random(len(Z))
+        # A class is drawn by where a uniform number falls among the cumulative probabilities.
+        uniform = generator.random(len(Z))
         if chances.shape[1] == 1:
-            codes = chance < chances[:, 0]
+            codes = uniform < chances[:, 0]
         else:
-            codes = (chance[:, None] > ends[:, :-1]).sum(axis=1)
-        drawn.append(inflation * explained(learners.loss.response(codes)))
-        if drawn[-1] >= observed:
+            codes = (uniform[:, None] > cumulative[:, :-1]).sum(axis=1)
+        drawn_shares.append(inflation * explained(learners.loss.response(codes)))
+        if drawn_shares[-1] >= observed_share:
             return 0.0, 0.0
-    gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn))
-    return (gain / spread, gain) if spread > 0 else (0.0, 0.0)
+    gain, standard_deviation = observed_share - float(np.mean(drawn_shares)), float(np.std(drawn_shares))
+    return (gain / standard_deviation, gain) if standard_deviation > 0 else (0.0, 0.0)
 
 
 def compare_with_one_truth(
     Z: Array, residuals: Array, clips: Array, learners: Learners, ridge: Array, seed: int
 ) -> tuple[float, float]:
-    """Compare what two clusters explain with what they explain of one truth.
+    """Compare what two clusters explain of residuals with what they explain of noise around one model.
 
     ``Z`` of shape (N, d) are predictors and a column of ones, in a common frame, and ``residuals`` of shape
     (N, C) those of one model for everybody. Rows whose losses exceed ``clips`` of shape (N,) count less.
-    ``ridge`` of shape (d, d) is added to the moments of every cluster. Of ``learners`` the response is not
-    looked at.
+    ``ridge`` of shape (d, d) is added to the sums X'X of every cluster. The response of ``learners`` is not
+    looked at. Draws of noise are the residuals with random signs and in random orders, in turn.
 
-    Returns by how many standard deviations of the draws two clusters explain more, and how much more than the
-    mean draw, as a share of the noise beside one model; zero and zero where a draw of one truth explains as
-    much.
+    Returns two numbers: by how many standard deviations of the draws two clusters explain more than the mean
+    draw, and how much more, as a share of the noise that one model leaves. Both are zero if some draw
+    explains as much.
     """
     n, d = Z.shape
 
-    def share(response: Array, weights: Array, size: float) -> float:
-        return _share(Z, response, weights, size, learners, ridge, seed)
+    def explained(response: Array, weights: Array, total_squares: float) -> float:
+        """Return the share of a response (N, C) that two clusters explain beyond one."""
+        return _share_explained_by_two(Z, response, weights, total_squares, learners, ridge, seed)
 
     weights = _weights(residuals, clips, learners)
-    weighted = Z * weights[:, None]
+    weighted_rows = Z * weights[:, None]
     # Of residuals, so that little cancels.
-    without_lines = residuals - Z @ np.linalg.solve(weighted.T @ Z + ridge, weighted.T @ residuals)
+    unexplained = residuals - Z @ np.linalg.solve(weighted_rows.T @ Z + ridge, weighted_rows.T @ residuals)
     # As large as the noise that left them: a fit takes d of N rows' worth of it.
-    noise = without_lines * np.sqrt(n / (n - d))
-    size = float(weights @ learners.loss.by_row(noise))
-    if not size > 0:
+    noise = unexplained * np.sqrt(n / (n - d))
+    total_squares = float(weights @ learners.loss.by_row(noise))
+    if not total_squares > 0:
         return 0.0, 0.0
-    generator, observed, drawn = np.random.default_rng(seed), share(without_lines, weights, size), []
+    generator, observed_share, drawn_shares = (
+        np.random.default_rng(seed),
+        explained(unexplained, weights, total_squares),
+        [],
+    )
     for draw in range(1, DRAWS + 1):
         if draw % 2:
-            drawn.append(share(noise * generator.choice([-1.0, 1.0], n)[:, None], weights, size))
+            drawn_shares.append(
+                explained(noise * generator.choice([-1.0, 1.0], n)[:, None], weights, total_squares)
+            )
         else:
-            order = generator.permutation(n)
-            mixed = _weights(residuals[order], clips[order], learners)
-            size_mixed = float(mixed @ learners.loss.by_row(noise[order]))
-            drawn.append(share(noise[order], mixed, size_mixed))
-        if drawn[-1] >= observed:
+            # Weights move along with their rows.
+            permutation = generator.permutation(n)
+            permuted_weights = _weights(residuals[permutation], clips[permutation], learners)
+            permuted_total = float(permuted_weights @ learners.loss.by_row(noise[permutation]))
+            drawn_shares.append(explained(noise[permutation], permuted_weights, permuted_total))
+        if drawn_shares[-1] >= observed_share:
             return 0.0, 0.0
-    gain, spread = observed - float(np.mean(drawn)), float(np.std(drawn))
-    return (gain / spread, gain) if spread > 0 else (0.0, 0.0)
+    gain, standard_deviation = observed_share - float(np.mean(drawn_shares)), float(np.std(drawn_shares))
+    return (gain / standard_deviation, gain) if standard_deviation > 0 else (0.0, 0.0)

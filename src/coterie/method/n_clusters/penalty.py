@@ -16,15 +16,21 @@ from coterie.records import Curve
 
 
 def penalty(evidence: Evidence) -> Curve:
-    """Choose the number of clusters by the penalised within-cluster sum."""
+    """Choose the K with the smallest within-cluster sum of squares per learner plus K log(n) / n.
+
+    The sums of squares are those of k-means on the spectral embedding, and n is the median number of rows of
+    a learner.
+    """
     # From a matrix of losses alone the sample sizes are not known: a hundred rows are assumed.
-    n = 100.0 if evidence.n_rows is None else max(float(np.median(evidence.n_rows)), 3.0)
-    counts = np.arange(1, evidence.most + 1)
-    values = evidence.within_sums / evidence.n_learners + counts * np.log(n) / n
+    typical_n_rows = 100.0 if evidence.n_rows is None else max(float(np.median(evidence.n_rows)), 3.0)
+    n_clusters = np.arange(1, evidence.most + 1)
+    penalised_sums = (
+        evidence.within_sums / evidence.n_learners + n_clusters * np.log(typical_n_rows) / typical_n_rows
+    )
     return Curve(
         rule="penalty",
-        n_clusters=counts,
-        values=values,
-        chosen=int(values.argmin()) + 1,
+        n_clusters=n_clusters,
+        values=penalised_sums,
+        chosen=int(penalised_sums.argmin()) + 1,
         criterion="within-cluster sum of squares per learner plus K log(n)/n (lower is better)",
     )

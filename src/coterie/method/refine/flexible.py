@@ -48,25 +48,29 @@ FLEXIBLE = FlexibleRule()
 
 
 def neighbourhoods(exchange: Exchange) -> Array:
-    """Return about sqrt(L) groups of learners whose models agree, by average linkage on v.
+    """Return the group (L,) of each learner among about sqrt(L) groups whose models agree.
 
-    All are in one group where no two would be, or where there is no tree of all pairs.
+    Groups are by average linkage on v; all learners are in one where no two would be together, or where there
+    is no tree of all pairs. They show which family of models pays on pooled rows, before there are clusters.
     """
-    n = len(exchange.learner_ids)
-    neighbours = np.zeros(n, dtype=np.int64)
-    if n < 3 or avoids_pairs(exchange):
-        return neighbours
-    groups = linkage_labels(exchange.dissimilarity, int(np.ceil(np.sqrt(n)))).astype(np.int64)
-    return groups if len(np.unique(groups)) < n else neighbours
+    n_learners = len(exchange.learner_ids)
+    one_group = np.zeros(n_learners, dtype=np.int64)
+    if n_learners < 3 or avoids_pairs(exchange):
+        return one_group
+    groups = linkage_labels(exchange.dissimilarity, int(np.ceil(np.sqrt(n_learners)))).astype(np.int64)
+    return groups if len(np.unique(groups)) < n_learners else one_group
 
 
 def _is_curve(candidate: Any, learners: Learners) -> bool:
-    """Tell whether a candidate, fitted on one learner's rows, is anything but a line; False if it fails."""
-    rows = learners.span(int(learners.sizes.argmax()))
+    """Tell whether a candidate gives a flexible model: anything that is not linear, nor linear in log-odds.
+
+    It is fitted on the rows of the learner with the most rows; False if that fails.
+    """
+    largest_span = learners.span(int(learners.sizes.argmax()))
     try:
         with quiet_fits():
-            target = learners.loss.target(learners.y[rows]).copy()
-            fitted = fit_model(seeded_copy(candidate, 0), learners.X[rows].copy(), target)
+            target = learners.loss.target(learners.y[largest_span]).copy()
+            fitted = fit_model(seeded_copy(candidate, 0), learners.X[largest_span].copy(), target)
     except Exception:
         return False
     return not is_line(fitted, learners.n_features)
@@ -75,24 +79,26 @@ def _is_curve(candidate: Any, learners: Learners) -> bool:
 def has_curve(
     learners: Learners, selection: Selection, candidates: Sequence[Mapping[str, Any]] | None
 ) -> bool:
-    """Tell whether a candidate that nobody chose is flexible: it may yet pay on pooled rows.
+    """Tell whether some candidate that no learner chose is a flexible model.
 
+    On few rows linear models often win; on the pooled rows of many learners a flexible one may yet pay.
     ``candidates`` are each learner's; None: only what learners chose. Candidates that fail do not count.
     """
-    others = {
-        name: c
+    not_chosen = {
+        name: candidate
         for candidates_of in candidates or ()
-        for name, c in candidates_of.items()
+        for name, candidate in candidates_of.items()
         if name not in selection.names
     }
-    return any(_is_curve(candidate, learners) for candidate in others.values())
+    return any(_is_curve(candidate, learners) for candidate in not_chosen.values())
 
 
 def quick_forest(loss: Loss = SQUARED_ERROR) -> Any:
-    """Return the forest that judges clusters of flexible learners: few trees, cut at random.
+    """Return an unfitted forest of few trees with random cuts, for pooled rows of clusters.
 
-    It fits thousands of rows in milliseconds whatever the learners' own models cost, and expresses
-    steps, curves and interactions alike. The response is standardised: trees stop at an absolute impurity.
+    It fits thousands of rows in milliseconds whatever the learners' own models cost, and expresses steps,
+    curves and interactions alike. A numeric response is standardised, because trees stop at an absolute
+    impurity; classes get a forest that votes.
     """
     forest = RandomCuts(FLEXIBLE.trees, min_samples_leaf=FLEXIBLE.leaf, random_state=0)
     if loss.bounds is not None:

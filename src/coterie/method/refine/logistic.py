@@ -27,14 +27,20 @@ from coterie.rows.learners import Learners
 
 
 def bounded_step(step: Array) -> Array:
-    """Return steps (..., d) no longer than a unit in any direction: what is further off bends."""
-    longest = np.abs(step).max(axis=-1, keepdims=True)
-    bounded: Array = step / np.maximum(longest, 1.0)
+    """Return Newton steps (..., d), scaled down where an entry is longer than one.
+
+    A logistic loss is close to its quadratic approximation only nearby; longer steps may overshoot.
+    """
+    largest_entry = np.abs(step).max(axis=-1, keepdims=True)
+    bounded: Array = step / np.maximum(largest_entry, 1.0)
     return bounded
 
 
 def shares_of(chances: Array) -> Array:
-    """Return chances (..., C) of each class against the others as probabilities; one column stays."""
+    """Return probabilities that sum to one, from chances (..., C) of each class against the others.
+
+    A single column is the chance of the second of two classes, and stays as it is.
+    """
     if chances.shape[-1] == 1:
         return chances
     chances = np.maximum(chances, np.finfo(float).tiny)
@@ -43,9 +49,11 @@ def shares_of(chances: Array) -> Array:
 
 
 def working_weights(chances: Array, learners: Learners) -> tuple[Array, Array]:
-    """Return what rows (N,) weigh beside probabilities (N, C) of one model, and what divides residuals.
+    """Return the weights (N,) and residual scales (N, 1) of one Newton step of a logistic model.
 
-    One Newton step of a logistic model from these probabilities is then a line of least squares.
+    ``chances`` (N, C) are one model's probabilities. Least squares with these weights, of residuals divided
+    by these scales, is one Newton step from that model; so learners' sums X'X and X'y can stand for their
+    classes.
     """
     spread = np.maximum((chances * (1 - chances)).mean(axis=1), LEAST_SPREAD)
     weights = spread if learners.weights is None else learners.weights * spread
@@ -53,19 +61,27 @@ def working_weights(chances: Array, learners: Learners) -> tuple[Array, Array]:
 
 
 class LogisticLosses(LocalLosses):
-    """Losses of logistic models on pooled rows; arguments as for `LocalLosses`."""
+    """Losses of clusters that predict classes by a logistic model on their members' pooled rows.
+
+    Arguments are as for `LocalLosses`. Each of the C columns of the response has a linear model of its
+    log-odds.
+    """
 
     def __init__(self, learners: Learners, selection: Selection) -> None:
-        """Standardise the predictors, and prepare the rows by half."""
+        """Standardise the predictors, and fit one model of all learners, from which clusters start.
+
+        The prior of the models has slopes of zero and the log-odds of the classes' shares as intercepts.
+        """
         super().__init__(learners, selection)
         self._Z = StandardizedColumns(learners).rows(self.learners.X)
         self._weights = np.ones(len(self._Z)) if self.learners.weights is None else self.learners.weights
         # Slopes of standardised predictors are of the order of one; levels are near that of all.
         self._prior = np.zeros((self.learners.y.shape[1], self._Z.shape[1]))
-        shares = np.clip(self.learners.y.mean(axis=0), LIMITS.rounding, 1 - LIMITS.rounding)
-        self._prior[:, -1] = np.log(shares / (1 - shares))
-        self._one = self._prior[:, None]
-        self._one = self._fitted(np.zeros(len(learners), dtype=int), 1)[0]
+        class_shares = np.clip(self.learners.y.mean(axis=0), LIMITS.rounding, 1 - LIMITS.rounding)
+        self._prior[:, -1] = np.log(class_shares / (1 - class_shares))
+        # The model of all learners together, fitted from the prior; every cluster then starts from it.
+        self._model_of_all = self._prior[:, None]
+        self._model_of_all = self._fitted(np.zeros(len(learners), dtype=int), 1)[0]
         self.moments = PooledLosses(learners, selection)
 
     @property
@@ -79,23 +95,32 @@ class LogisticLosses(LocalLosses):
         )
 
     def suggest(self, n_clusters: int, seed: int) -> list[Array]:
-        """Return what lines of probabilities like best, and what one step from the model of all does."""
+        """Return two labellings (L,) of K clusters that are worth refining.
+
+        One is found by linear models of the classes, the other by one Newton step from the logistic model of
+        all learners. Both need only the learners' sums X'X and X'y, so that many random starts are cheap.
+        """
         probabilities = self._chances_of_all()
         weights, scale = working_weights(probabilities, self.learners)
-        rows = replace(self.learners, weights=weights)
-        G, c, _ = second_moments(self._Z, (self.learners.y - probabilities) / scale, rows)
+        weighted_learners = replace(self.learners, weights=weights)
+        G, c, _ = second_moments(self._Z, (self.learners.y - probabilities) / scale, weighted_learners)
         sizes = self.learners.sizes[:, None, None]
-        stepped = search_moments(G * sizes, c * sizes, np.eye(self._Z.shape[1]), n_clusters, seed)
-        return [*self.moments.suggest(n_clusters, seed), stepped]
+        newton_labels = search_moments(G * sizes, c * sizes, np.eye(self._Z.shape[1]), n_clusters, seed)
+        return [*self.moments.suggest(n_clusters, seed), newton_labels]
 
     def _chances_of_all(self) -> Array:
-        return shares_of(expit(self._Z @ self._one[:, 0].T))
+        """Return the probabilities (N, C) of the rows' classes by one model for all learners."""
+        return shares_of(expit(self._Z @ self._model_of_all[:, 0].T))
 
     def one_truth_test(self, seed: int) -> tuple[float, float]:
-        """Return by how much two clusters explain more than they would of one truth; NaN: not known."""
+        """Return how much more two clusters explain than they would of classes drawn from one model.
+
+        This is a number of standard deviations, and a share of what one model leaves unexplained. Both are
+        NaN where rows are too few or the test would take too long.
+        """
         (n, d), n_learners = self._Z.shape, len(self.learners)
-        unsuited = n <= 2 * d or not 3 <= n_learners <= LIMITS.many
-        if unsuited or SEARCH.starts * n_learners * d**2 > LIMITS.numbers:
+        is_unsuited = n <= 2 * d or not 3 <= n_learners <= LIMITS.many
+        if is_unsuited or SEARCH.starts * n_learners * d**2 > LIMITS.numbers:
             return float("nan"), float("nan")
         return compare_with_drawn_classes(
             self._Z,
@@ -108,10 +133,14 @@ class LogisticLosses(LocalLosses):
         )
 
     def _sums(self, coefficients: Array, clusters: Array) -> tuple[Array, Array]:
-        """Return curvatures (C, L, d, d) and slopes (C, L, d) at the lines (C, K, d) of learners' homes."""
-        n, (n_columns, _, d) = len(self.learners), coefficients.shape
-        curvatures, slopes = np.empty((n_columns, n, d, d)), np.empty((n_columns, n, d))
-        for j in range(n):
+        """Return second and first derivatives of each learner's loss at its cluster's model.
+
+        ``coefficients`` (C, K, d) are the clusters' models and ``clusters`` (L,) the learners' labels. The
+        curvatures have the shape (C, L, d, d), the slopes (C, L, d); sums over members give a cluster's.
+        """
+        n_learners, (n_columns, _, d) = len(self.learners), coefficients.shape
+        curvatures, slopes = np.empty((n_columns, n_learners, d, d)), np.empty((n_columns, n_learners, d))
+        for j in range(n_learners):
             span = self.learners.span(j)
             Z, weights = self._Z[span], self._weights[span]
             probabilities = expit(coefficients[:, clusters[j]] @ Z.T)
@@ -120,36 +149,49 @@ class LogisticLosses(LocalLosses):
         return curvatures, slopes
 
     def _fitted(self, labels: Array, n_clusters: int) -> tuple[Array, Array, Array, Array]:
-        """Return lines (C, K, d) of clusters, their curvatures, and curvatures and slopes of learners."""
-        coefficients = np.repeat(self._one, n_clusters, axis=1)
-        ridge, member = np.eye(coefficients.shape[2]), membership(labels, n_clusters, np.ones(len(labels)))
+        """Fit a logistic model to the pooled rows of each of K clusters, all together by Newton's method.
+
+        Returns the models (C, K, d) and the clusters' curvatures (C, K, d, d). The learners' curvatures (C,
+        L, d, d) and slopes (C, L, d) follow, by which a learner can be left out of its cluster again.
+        """
+        coefficients = np.repeat(self._model_of_all, n_clusters, axis=1)
+        ridge, members = (
+            np.eye(coefficients.shape[2]),
+            membership(labels, n_clusters, np.ones(len(labels))),
+        )
         for _ in range(STEPS):
             curvatures, slopes = self._sums(coefficients, labels)
-            whole = np.array([cluster_sums(member, part) for part in curvatures]) + ridge
-            slope = np.array([cluster_sums(member, part) for part in slopes])
-            slope += coefficients - self._prior[:, None]
-            step = bounded_step(np.linalg.solve(whole, slope[..., None])[..., 0])
+            total_curvatures = (
+                np.array([cluster_sums(members, of_column) for of_column in curvatures]) + ridge
+            )
+            total_slopes = np.array([cluster_sums(members, of_column) for of_column in slopes])
+            total_slopes += coefficients - self._prior[:, None]
+            step = bounded_step(np.linalg.solve(total_curvatures, total_slopes[..., None])[..., 0])
             coefficients = coefficients - step
             if np.abs(step).max() < np.sqrt(TOLERANCE):
                 break
-        return coefficients, whole, curvatures, slopes
+        return coefficients, total_curvatures, curvatures, slopes
 
     def residual_blocks(self, labels: Array, n_clusters: int) -> Iterator[tuple[int, int, Array]]:
-        """Give out the residuals for runs of learners, own contributions left out."""
-        coefficients, whole, curvatures, slopes = self._fitted(labels, n_clusters)
-        counts = np.bincount(labels, minlength=n_clusters)
-        step = np.linalg.solve(whole[:, labels] - curvatures, slopes[..., None])[..., 0]
-        without = coefficients[:, labels] + bounded_step(step)
-        without[:, counts[labels] == 1] = np.nan
-        coefficients[:, counts == 0] = np.nan
-        for start, stop in self.runs(n_clusters):
-            rows = self._rows_of(start, stop)
+        """Yield the residuals (K, n, C) for runs of learners, each learner left out of its own cluster.
+
+        A learner is left out by one Newton step from its cluster's model, with the learner's own derivatives
+        subtracted. Residuals are NaN where nobody else is in the cluster.
+        """
+        coefficients, total_curvatures, own_curvatures, own_slopes = self._fitted(labels, n_clusters)
+        n_members = np.bincount(labels, minlength=n_clusters)
+        step = np.linalg.solve(total_curvatures[:, labels] - own_curvatures, own_slopes[..., None])[..., 0]
+        without_owner = coefficients[:, labels] + bounded_step(step)
+        without_owner[:, n_members[labels] == 1] = np.nan
+        coefficients[:, n_members == 0] = np.nan
+        for first_learner, next_learner in self.runs(n_clusters):
+            rows = self._rows_of(first_learner, next_learner)
             Z, owner = self._Z[rows], self.learners.owner[rows]
             log_odds = np.moveaxis(coefficients @ Z.T, 0, -1)
-            own = np.einsum("nd,cnd->nc", Z, without[:, owner])
-            log_odds[labels[owner], np.arange(len(Z))] = own
-            yield start, stop, self.learners.y[rows] - shares_of(expit(log_odds))
+            own_log_odds = np.einsum("nd,cnd->nc", Z, without_owner[:, owner])
+            log_odds[labels[owner], np.arange(len(Z))] = own_log_odds
+            yield first_learner, next_learner, self.learners.y[rows] - shares_of(expit(log_odds))
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
-        """Return residuals of shape (K, N, C), own contributions left out."""
+        """Return the residuals (K, N, C) of all rows under each cluster, own contributions left out."""
         return np.concatenate([block for _, _, block in self.residual_blocks(labels, n_clusters)], axis=1)

@@ -3,7 +3,7 @@
 The question goes through the protocol `ClusterLosses`. Local rows answer it by arithmetic (`averages`,
 `pooled`, `refits`); sites that keep their rows can answer it by messages of scalars. A learner's own
 contribution is always left out of the model that predicts it; a learner alone in its cluster is predicted
-by its own honest residuals.
+by the residuals of its own model, out of fold.
 """
 
 from __future__ import annotations
@@ -44,19 +44,21 @@ class ClusterLosses(Protocol):
         ...
 
     def on_halves(self, labels: Array) -> Array:
-        """Return mean losses of shape (K, L, 2): each cluster's model on both halves of each learner.
+        """Return mean losses (K, L, 2) of each of K clusters' models on both halves of each learner's rows.
 
-        Infinite where a cluster has nobody to predict with.
+        ``labels`` (L,) say who is in which cluster. A learner's own rows are left out of its cluster's model.
+        The loss is infinite where a cluster has nobody to predict with.
         """
         ...
 
     def paired_t(
         self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
     ) -> tuple[Array, Array]:
-        """Compare two forms of prediction, learner by learner, paired over rows.
+        """Compare the losses under two labellings, learner by learner, paired over rows.
 
-        ``picks`` of shape (L, 2) says which cluster of ``labels`` predicts each half of each learner.
-        Returns the mean excess of the first form over the second, and its standard error.
+        ``picks`` of shape (L, 2) says which cluster of ``labels`` (L,) predicts each half of each learner;
+        likewise ``other_picks`` of ``other_labels``. Returns the mean excess of the first loss over the
+        second, and its standard error, both of shape (L,).
         """
         ...
 
@@ -87,7 +89,10 @@ class LocalRows:
 
 @dataclass(frozen=True)
 class SecondForm:
-    """A costlier form of the losses, and whether it searches always or only if one model of it is as good."""
+    """A costlier form of the losses; ``always`` says whether it searches in any case.
+
+    Otherwise it searches only if one model of it predicts as well as the first form's clusters.
+    """
 
     losses: ClusterLosses
     local: LocalRows
@@ -95,12 +100,15 @@ class SecondForm:
 
 
 def whole_losses(losses: ClusterLosses, labels: Array) -> Array:
-    """Return mean losses of shape (K, L) over all rows of each learner."""
-    sizes = losses.half_sizes
-    halves = losses.on_halves(labels)
-    counted = np.where(sizes > 0, halves, 0.0) * sizes
-    whole: Array = counted.sum(axis=-1) / sizes.sum(axis=-1)
-    return whole
+    """Return mean losses (K, L) of each cluster's model over all rows of each learner.
+
+    They are the means of the two halves, weighted by their rows; an empty half does not count.
+    """
+    half_sizes = losses.half_sizes
+    losses_on_halves = losses.on_halves(labels)
+    loss_sums = np.where(half_sizes > 0, losses_on_halves, 0.0) * half_sizes
+    mean_losses: Array = loss_sums.sum(axis=-1) / half_sizes.sum(axis=-1)
+    return mean_losses
 
 
 def noise_ratios(losses: ClusterLosses, means: Array) -> Array:
@@ -110,19 +118,23 @@ def noise_ratios(losses: ClusterLosses, means: Array) -> Array:
 
 
 class LocalLosses(ABC):
-    """Answers from rows that are here. What differs between forms is how a cluster predicts.
+    """What clusters lose on learners whose rows are here; subclasses say how a cluster predicts.
 
-    ``selection`` is of the same learners, in the same order. ``places`` of shape (L,) says where they stand
-    among those who are labelled; None: they are all of them.
+    ``selection`` is of the same learners, in the same order. ``places`` of shape (L,) gives each learner's
+    position among those who are labelled; None: they are all of them.
     """
 
     bounded = False
 
     def __init__(self, learners: Learners, selection: Selection, places: Array | None = None) -> None:
-        """Sort the rows by learner and half, and prepare what losses are compared with."""
-        second = np.concatenate([halves_of(folds) for folds in selection.folds])
+        """Sort the rows by learner and half, and compute the losses of learners' own models.
+
+        The latter are out of fold and clipped; they stand for a learner that is alone in its cluster.
+        ``tempering`` is the weight, at most one, of a row where rows are pooled.
+        """
+        is_second_half = np.concatenate([halves_of(folds) for folds in selection.folds])
         # Rows of a half lie together, so that means of halves are segmented sums.
-        order = np.lexsort((second, learners.owner))
+        order = np.lexsort((is_second_half, learners.owner))
         self.order = order
         self.learners = learners.rearranged(order)
         self.selection, self.noise = selection, selection.noise
@@ -130,96 +142,120 @@ class LocalLosses(ABC):
         # Whose rows these are, among those who are labelled.
         self.holder = learners.owner if places is None else places[learners.owner]
         self.clips = selection.clips[learners.owner]
-        self.second = second[order]
-        counts = np.bincount(2 * learners.owner + second, minlength=2 * len(learners))
-        self.half_sizes = counts.reshape(-1, 2)
-        self._starts = np.r_[0, np.cumsum(counts)[:-1]]
-        own = np.concatenate(selection.residuals)[order]
-        losses = learners.loss.by_row(own)
-        unknown = ~np.isfinite(own).all(axis=1)
+        self.second = is_second_half[order]
+        rows_per_half = np.bincount(2 * learners.owner + is_second_half, minlength=2 * len(learners))
+        self.half_sizes = rows_per_half.reshape(-1, 2)
+        self._starts = np.r_[0, np.cumsum(rows_per_half)[:-1]]
+        own_residuals = np.concatenate(selection.residuals)[order]
+        own_losses = learners.loss.by_row(own_residuals)
+        is_never_held_out = ~np.isfinite(own_residuals).all(axis=1)
         # Rows that no fold held out count as typical ones of their learner.
-        losses[unknown] = selection.noise[learners.owner][unknown]
-        self.own_losses = self._counted(np.minimum(losses, self.clips))
-        # Rows that a learner's own honest model misses by more than the bound count less where rows are
-        # pooled: one wild row must not drive the others out of its cluster.
+        own_losses[is_never_held_out] = selection.noise[learners.owner][is_never_held_out]
+        self.own_losses = self._counted(np.minimum(own_losses, self.clips))
+        # Rows whose out-of-fold loss exceeds the bound count less where rows are pooled: one wild row must
+        # not drive the others out of its cluster.
         with np.errstate(divide="ignore"):
-            self.tempering = np.minimum(1.0, self.clips / losses)
+            self.tempering = np.minimum(1.0, self.clips / own_losses)
         self._remembered: dict[bytes, tuple[Array | None, Array]] = {}
 
     @abstractmethod
     def residuals(self, labels: Array, n_clusters: int) -> Array:
-        """Return residuals of shape (K, N, C), own contributions left out, NaN where nobody is left."""
+        """Return residuals (K, N, C) of each of K clusters' models on all N rows.
+
+        A learner's own rows are left out of the model that predicts it. Residuals are NaN where nobody is
+        left.
+        """
 
     def _counted(self, losses: Array, rows: slice = slice(None)) -> Array:
-        """Let the losses of rows count by their weights, in place."""
+        """Multiply the losses (..., n) of some rows by the rows' weights, in place, and return them."""
         if self.learners.weights is not None:
             losses *= self.learners.weights[rows]
         return losses
 
     def residual_blocks(self, labels: Array, n_clusters: int) -> Iterator[tuple[int, int, Array]]:
-        """Give out the residuals for runs of learners, where a form can make them piece by piece.
+        """Yield the residuals for runs of learners, for forms that can make them piece by piece.
 
-        Yields the first learner of a run, the first behind it, and residuals of shape (K, n, C).
+        Each item is the first learner of a run, the first one after it, and the residuals (K, n, C) of its n
+        rows.
         """
         yield 0, len(self.learners), self.residuals(labels, n_clusters)
 
     def _loss_blocks(self, labels: Array) -> Iterator[tuple[int, int, slice, Array]]:
-        """Give out the losses by row for runs of learners, with the rows of the run."""
+        """Yield the clipped loss of each row under each cluster, for runs of learners.
+
+        Each item is the first learner of a run, the first one after it, the slice of its n rows, and losses
+        (K, n). Where a cluster has nobody to predict with, the loss is infinite; a learner alone in its
+        cluster has the out-of-fold losses of its own model there.
+        """
         n_clusters = int(labels.max()) + 1
-        for start, stop, residuals in self.residual_blocks(labels, n_clusters):
-            rows = self._rows_of(start, stop)
+        for first_learner, next_learner, residuals in self.residual_blocks(labels, n_clusters):
+            rows = self._rows_of(first_learner, next_learner)
             losses = self._counted(self.learners.loss.by_row(residuals, self.clips[rows]), rows)
-            empty = np.isnan(losses)
-            losses[empty] = np.inf
-            own_cluster = labels[self.holder[rows]], np.arange(losses.shape[1])
-            losses[own_cluster] = np.where(empty[own_cluster], self.own_losses[rows], losses[own_cluster])
-            yield start, stop, rows, losses
+            is_unpredicted = np.isnan(losses)
+            losses[is_unpredicted] = np.inf
+            own_entries = labels[self.holder[rows]], np.arange(losses.shape[1])
+            losses[own_entries] = np.where(
+                is_unpredicted[own_entries], self.own_losses[rows], losses[own_entries]
+            )
+            yield first_learner, next_learner, rows, losses
 
     def _blocks(self, labels: Array) -> Iterator[tuple[int, int, slice, Array]]:
-        """Give out the same; all at once where they are remembered."""
-        kept = self._answer(labels)[0]
-        if kept is None:
+        """Yield the same items as `_loss_blocks`: all rows at once if their losses are remembered."""
+        remembered_losses = self._answer(labels)[0]
+        if remembered_losses is None:
             yield from self._loss_blocks(labels)
         else:
-            yield 0, len(self.learners), slice(0, len(self.learners.y)), kept
+            yield 0, len(self.learners), slice(0, len(self.learners.y)), remembered_losses
 
     def _rows_of(self, start: int, stop: int) -> slice:
+        """Return the rows of a run of learners, from ``start`` up to but not including ``stop``."""
         return slice(int(self.learners.offsets[start]), int(self.learners.offsets[stop]))
 
     def runs(self, n_clusters: int) -> Iterator[tuple[int, int]]:
-        """Cut the learners into runs whose losses with all clusters fit into one block."""
+        """Yield first and last-plus-one learner of runs whose losses with K clusters fit into one block."""
         return learner_blocks(self.learners, max(LIMITS.numbers // n_clusters, 1))
 
     def _answer(self, labels: Array) -> tuple[Array | None, Array]:
-        """Return losses by row, of shape (K, N), if they are few, and by half; remember the last few."""
+        """Return the losses of a labelling by row (K, N) and by half (K, L, 2), and remember the last few.
+
+        Losses by row are None where they are too many to be remembered.
+        """
         key = labels.tobytes()
         if key not in self._remembered:
             n_clusters, n_rows = int(labels.max()) + 1, len(self.learners.y)
-            halves = np.zeros((n_clusters, len(self.learners), 2))
-            kept = None
+            losses_on_halves = np.zeros((n_clusters, len(self.learners), 2))
+            losses_by_row = None
             # More than these are computed again when they are needed.
             if n_clusters * n_rows <= LIMITS.numbers:
-                kept = np.empty((n_clusters, n_rows))
-            for start, stop, rows, losses in self._loss_blocks(labels):
-                halves[:, start:stop] = self._halves(losses, start, stop)
-                if kept is not None:
-                    kept[:, rows] = losses
+                losses_by_row = np.empty((n_clusters, n_rows))
+            for first_learner, next_learner, rows, losses in self._loss_blocks(labels):
+                losses_on_halves[:, first_learner:next_learner] = self._halves(
+                    losses, first_learner, next_learner
+                )
+                if losses_by_row is not None:
+                    losses_by_row[:, rows] = losses
             if len(self._remembered) > 4:
                 self._remembered.pop(next(iter(self._remembered)))
-            self._remembered[key] = kept, halves
+            self._remembered[key] = losses_by_row, losses_on_halves
         return self._remembered[key]
 
-    def _halves(self, rows: Array, start: int, stop: int) -> Array:
-        """Return the mean losses by half of each learner's rows, of shape (K, L, 2)."""
+    def _halves(self, losses_by_row: Array, start: int, stop: int) -> Array:
+        """Return mean losses (K, learners, 2) by half of each learner's rows, for a run of learners.
+
+        ``losses_by_row`` (K, n) are of the run's rows; ``start`` is its first learner, ``stop`` the first one
+        after it. An empty half has the loss zero.
+        """
         sizes = self.half_sizes[start:stop].reshape(-1)
         starts = self._starts[2 * start : 2 * stop] - self.learners.offsets[start]
-        filled = np.flatnonzero(sizes)
-        means = np.zeros((len(rows), len(sizes)))
-        means[:, filled] = np.add.reduceat(rows, starts[filled], axis=1) / sizes[filled]
-        return means.reshape(len(rows), -1, 2)
+        filled_halves = np.flatnonzero(sizes)
+        means = np.zeros((len(losses_by_row), len(sizes)))
+        means[:, filled_halves] = (
+            np.add.reduceat(losses_by_row, starts[filled_halves], axis=1) / sizes[filled_halves]
+        )
+        return means.reshape(len(losses_by_row), -1, 2)
 
     def on_halves(self, labels: Array) -> Array:
-        """Return mean losses of shape (K, L, 2)."""
+        """Return mean losses (K, L, 2) of each cluster's model on both halves of each learner's rows."""
         return self._answer(labels)[1]
 
     def by_row(self, labels: Array) -> Array:
@@ -229,62 +265,79 @@ class LocalLosses(ABC):
     def paired_t(
         self, labels: Array, picks: Array, other_labels: Array, other_picks: Array
     ) -> tuple[Array, Array]:
-        """Return mean excess and standard error per learner.
+        """Return the mean difference of two losses and its standard error, by learner, of shape (L,) each.
 
-        Forty zeros do not show that there are no others: a learner whose losses have no robust spread
-        is taken to be as noisy as is typical. Predictions apart by d differ in loss by d squared where one of
-        them is right, with a standard error of 2 d by its noise.
+        Arguments are as for `ClusterLosses.paired_t`.
+
+        A learner whose losses have no robust spread, most of them zero, gets a standard error at least as
+        large as under typical noise: forty zeros do not show that there are no others. Predictions apart by d
+        differ in loss by d squared where one of them is right, with a standard error of 2 d by its noise.
         """
-        difference = self._picked(labels, picks) - self._picked(other_labels, other_picks)
-        excess, error = self._means_and_errors(difference, 0, len(self.learners))
-        typical = self.typical_noise / self.learners.sizes
-        least = 2 * np.sqrt(np.maximum(excess, 0.0) * typical)
-        spreadless = np.isinf(self.selection.clips)
-        return excess, np.where(spreadless, np.maximum(error, least), error)
+        loss_differences = self._picked(labels, picks) - self._picked(other_labels, other_picks)
+        excess, standard_error = self._means_and_errors(loss_differences, 0, len(self.learners))
+        typical_variance = self.typical_noise / self.learners.sizes
+        least_error = 2 * np.sqrt(np.maximum(excess, 0.0) * typical_variance)
+        has_no_spread = np.isinf(self.selection.clips)
+        return excess, np.where(has_no_spread, np.maximum(standard_error, least_error), standard_error)
 
     def anybody_beyond(self, labels: Array, picks: Array, rate: float) -> bool:
-        """Tell whether some learner loses more than its clusters' probabilities claim; `paired_t` for picks.
+        """Tell whether some learner loses significantly more than its clusters' probabilities claim.
 
-        The ``rate`` of false alarms is shared out among the learners. Who is alone in a cluster is nobody's.
+        ``picks`` (L, 2) says which cluster of ``labels`` (L,) predicts each half of a learner. The ``rate``
+        of false alarms is shared out among the learners. A learner alone in its cluster does not count.
         """
-        chosen, n = picks[self.holder, self.second], len(self.learners)
-        residuals = self.residuals(labels, int(labels.max()) + 1)[chosen, np.arange(len(chosen))]
+        cluster_of_row, n_learners = picks[self.holder, self.second], len(self.learners)
+        residuals = self.residuals(labels, int(labels.max()) + 1)[
+            cluster_of_row, np.arange(len(cluster_of_row))
+        ]
         starts, inflation = self.learners.offsets[:-1], self.selection.inflation
-        beyond = beyond_claims(residuals, self.learners.weights, starts, self.learners.loss, inflation)
-        excess = self._means_and_errors(self._picked(labels, picks) - self.own_losses, 0, n)
-        return bool(np.any(is_beyond(beyond, *excess, rate / n)))
+        deviations = beyond_claims(residuals, self.learners.weights, starts, self.learners.loss, inflation)
+        excess_over_own = self._means_and_errors(self._picked(labels, picks) - self.own_losses, 0, n_learners)
+        return bool(np.any(is_beyond(deviations, *excess_over_own, rate / n_learners)))
 
-    def _means_and_errors(self, rows: Array, start: int, stop: int) -> tuple[Array, Array]:
-        """Return mean and standard error of row values for each of a run of learners."""
-        first, sizes = self.learners.offsets[start], self.learners.sizes[start:stop]
-        starts = self.learners.offsets[start:stop] - first
+    def _means_and_errors(self, row_values: Array, start: int, stop: int) -> tuple[Array, Array]:
+        """Return mean and standard error (..., learners) of values by row (..., n), for a run of learners.
+
+        ``start`` is the run's first learner, ``stop`` the first one after it. Dependence between rows
+        inflates the standard error.
+        """
+        first_row, sizes = self.learners.offsets[start], self.learners.sizes[start:stop]
+        starts = self.learners.offsets[start:stop] - first_row
         owner = self.learners.owner[self._rows_of(start, stop)]
-        mean = np.add.reduceat(rows, starts, axis=-1) / sizes
-        spread = np.add.reduceat((rows - mean[..., owner - start]) ** 2, starts, axis=-1)
+        mean = np.add.reduceat(row_values, starts, axis=-1) / sizes
+        squared_deviations = np.add.reduceat((row_values - mean[..., owner - start]) ** 2, starts, axis=-1)
         # Neighbouring rows that are alike say less than as many independent ones.
-        spread *= self.selection.inflation
-        return mean, np.sqrt(spread / np.maximum(sizes - 1, 1) / sizes)
+        squared_deviations *= self.selection.inflation
+        return mean, np.sqrt(squared_deviations / np.maximum(sizes - 1, 1) / sizes)
 
     def _no_worse(self, labels: Array, errors: float) -> Array:
-        """Return (K, L), where learners lose at most ``errors`` standard errors more than at home."""
-        result = np.ones((int(labels.max()) + 1, len(self.learners)), dtype=bool)
-        for start, stop, rows, losses in self._blocks(labels):
-            own_cluster = labels[self.holder[rows]], np.arange(losses.shape[1])
-            excess, error = self._means_and_errors(losses - losses[own_cluster], start, stop)
-            result[:, start:stop] = excess <= errors * error
-        return result
+        """Return a mask (K, L): clusters in which a learner loses hardly more than in its own.
+
+        A loss counts as hardly more up to ``errors`` standard errors, paired over rows.
+        """
+        is_no_worse = np.ones((int(labels.max()) + 1, len(self.learners)), dtype=bool)
+        for first_learner, next_learner, rows, losses in self._blocks(labels):
+            own_entries = labels[self.holder[rows]], np.arange(losses.shape[1])
+            excess, standard_error = self._means_and_errors(
+                losses - losses[own_entries], first_learner, next_learner
+            )
+            is_no_worse[:, first_learner:next_learner] = excess <= errors * standard_error
+        return is_no_worse
 
     def _picked(self, labels: Array, picks: Array) -> Array:
-        """Return each row's loss under the cluster that was picked for its half."""
-        chosen = picks[self.holder, self.second]
-        picked = np.empty(len(chosen))
+        """Return each row's loss (N,) under the cluster that ``picks`` (L, 2) names for its half."""
+        cluster_of_row = picks[self.holder, self.second]
+        picked_losses = np.empty(len(cluster_of_row))
         for _, _, rows, losses in self._blocks(labels):
-            picked[rows] = losses[chosen[rows], np.arange(losses.shape[1])]
-        return picked
+            picked_losses[rows] = losses[cluster_of_row[rows], np.arange(losses.shape[1])]
+        return picked_losses
 
 
 def halves_of(folds: Array) -> Array:
-    """Return 1 for the rows of the second half: those that the later folds hold out."""
+    """Return 0 or 1 for each row: 1 if it belongs to the second half, which the later folds hold out.
+
+    ``folds`` (n,) is the fold that holds each row out. With fewer than two folds, rows alternate.
+    """
     n_folds = int(folds.max()) + 1
     if n_folds < 2:
         return np.arange(len(folds)) % 2

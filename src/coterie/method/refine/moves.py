@@ -35,31 +35,36 @@ ROUNDS_OF_AVERAGES = 2
 
 
 def labelling_score(losses: ClusterLosses, labels: Array) -> float:
-    """Return the mean over learners of the loss with their own cluster, in units of their noise."""
-    whole = whole_losses(losses, labels)
-    current = whole[labels, np.arange(len(labels))]
-    return float(np.mean(noise_ratios(losses, current)))
+    """Return the mean over learners of the loss with their own cluster, in units of their noise.
+
+    Labels (L,) are good if this score is low; the model that predicts a learner leaves the learner's rows
+    out.
+    """
+    mean_losses = whole_losses(losses, labels)
+    own_cluster_losses = mean_losses[labels, np.arange(len(labels))]
+    return float(np.mean(noise_ratios(losses, own_cluster_losses)))
 
 
 def refine_labels(
     losses: ClusterLosses, labels: Array, *, rounds: int = REFINE.rounds
 ) -> tuple[Array, float]:
-    """Move learners to the clusters that predict them best, in at most ``rounds`` rounds.
+    """Move each of L learners to the cluster that predicts it best, in at most ``rounds`` rounds.
 
-    Returns the best labelling seen, whose clusters may have become empty, and its mean loss in units of
-    noise.
+    The loop ends when nobody moves or a labelling comes up again. Returns the best labelling (L,) seen, whose
+    clusters may have become empty, and its mean loss in units of noise.
     """
     all_learners = np.arange(len(labels))
     best, best_score = labels, np.inf
-    seen: set[bytes] = set()
+    seen_labellings: set[bytes] = set()
     for _ in range(rounds):
-        seen.add(labels.tobytes())
-        whole = whole_losses(losses, labels)
-        score = float(np.mean(noise_ratios(losses, whole[labels, all_learners])))
+        seen_labellings.add(labels.tobytes())
+        mean_losses = whole_losses(losses, labels)
+        score = float(np.mean(noise_ratios(losses, mean_losses[labels, all_learners])))
+        # The last labelling need not be the best one: moves of all at once can make it worse.
         if score < best_score - 1e-12:
             best, best_score = labels, score
-        nearest = whole.argmin(axis=0)
-        if (nearest == labels).all() or nearest.tobytes() in seen:
+        best_clusters = mean_losses.argmin(axis=0)
+        if (best_clusters == labels).all() or best_clusters.tobytes() in seen_labellings:
             break
-        labels = nearest
+        labels = best_clusters
     return best, best_score

@@ -55,39 +55,51 @@ REASSIGN = ReassignRule()
 
 @dataclass(frozen=True)
 class _NoiseMoments:
-    """Second moments about the model of all, in units of noise."""
+    """Each learner's sums X'X (L, d, d) and X'e (L, d, C), over the variance of the noise.
+
+    The e are residuals of one linear model of all learners.
+    """
 
     G: Array
     c: Array
 
     def of_clusters(self, labels: Array, n_clusters: int) -> tuple[Array, Array]:
-        """Return the sums of the learners' moments by cluster."""
+        """Return the sums X'X (K, d, d) and X'e (K, d, C) of the members of each cluster."""
         member = (labels == np.arange(n_clusters)[:, None]).astype(float)
         return cluster_sums(member, self.G), cluster_sums(member, self.c)
 
 
 def log_probability(G: Array, c: Array, precision: float) -> Array:
-    """Return how probable rows are, less what does not depend on who shares a model.
+    """Return the log marginal likelihood of rows under a Bayesian linear model, less a constant.
 
-    ``G`` of shape (..., d, d) are second moments of predictors in units of noise, ``c`` of shape (..., d, C)
-    their products with the response, ``precision`` that of the coefficients' normal prior around zero. It is
-    the log of the probability of the response, integrated over coefficients.
+    ``G`` of shape (..., d, d) are sums X'X in units of noise, ``c`` of shape (..., d, C) the sums X'y, and
+    ``precision`` is that of the coefficients' normal prior around zero. The coefficients are integrated out.
+    What is left away does not depend on who shares a model, so that clusterings can be compared.
     """
-    shrunk = G / precision + np.eye(G.shape[-1])
-    fitted = np.linalg.solve(shrunk, c / precision)
-    explained = np.einsum("...dc,...dc->...", fitted, c)
-    result: Array = 0.5 * (explained - c.shape[-1] * np.linalg.slogdet(shrunk)[1])
-    return result
+    # In units of the prior's precision.
+    posterior_precision = G / precision + np.eye(G.shape[-1])
+    posterior_means = np.linalg.solve(posterior_precision, c / precision)
+    explained = np.einsum("...dc,...dc->...", posterior_means, c)
+    log_likelihood: Array = 0.5 * (explained - c.shape[-1] * np.linalg.slogdet(posterior_precision)[1])
+    return log_likelihood
 
 
 def _gains(rows: _NoiseMoments, labels: Array, open_to: Array, precision: float) -> Array:
-    """Return what each move makes more probable, of shape (K, L)."""
+    """Return by how much the log likelihood grows if one learner moves to one cluster, of shape (K, L).
+
+    Gains are zero for moves that ``open_to`` (K, L) forbids, for staying, and for leaving a cluster empty.
+    The ``precision`` is that of the coefficients' prior.
+    """
     n_clusters = len(open_to)
     G, c = rows.of_clusters(labels, n_clusters)
-    now = log_probability(G, c, precision)
-    joined = log_probability(G[:, None] + rows.G, c[:, None] + rows.c, precision) - now[:, None]
-    cost_of_leaving = now[labels] - log_probability(G[labels] - rows.G, c[labels] - rows.c, precision)
-    gains: Array = joined - cost_of_leaving
+    likelihood_now = log_probability(G, c, precision)
+    gain_of_joining = (
+        log_probability(G[:, None] + rows.G, c[:, None] + rows.c, precision) - likelihood_now[:, None]
+    )
+    cost_of_leaving = likelihood_now[labels] - log_probability(
+        G[labels] - rows.G, c[labels] - rows.c, precision
+    )
+    gains: Array = gain_of_joining - cost_of_leaving
     gains[~open_to] = 0.0
     gains[labels, np.arange(len(labels))] = 0.0
     # No move leaves a cluster empty: the number of clusters is known.
@@ -95,72 +107,102 @@ def _gains(rows: _NoiseMoments, labels: Array, open_to: Array, precision: float)
     return gains
 
 
-def _total(rows: _NoiseMoments, labels: Array, n_clusters: int, precision: float) -> float:
+def _total_log_likelihood(rows: _NoiseMoments, labels: Array, n_clusters: int, precision: float) -> float:
+    """Return the log likelihood of all rows under a labelling (L,), summed over its clusters."""
     return float(log_probability(*rows.of_clusters(labels, n_clusters), precision).sum())
 
 
 def _reassign(rows: _NoiseMoments, labels: Array, open_to: Array, precision: float) -> Array:
-    """Move learners until nobody wants to: all who want to if that pays, else the one who gains most."""
+    """Move learners to more probable clusters until no move makes the rows more probable.
+
+    In each round all learners move who gain by it, if the rows become more probable than by the best single
+    move; else only the learner moves who gains most. ``open_to`` (K, L) tells which moves are allowed.
+    Returns the labels (L,); no cluster becomes empty.
+    """
     n_clusters = len(open_to)
     for _ in range(len(labels)):
         gains = _gains(rows, labels, open_to, precision)
-        best = gains.max(axis=0)
-        if best.max() < 1e-9:
+        best_gains = gains.max(axis=0)
+        if best_gains.max() < 1e-9:
             break
-        now = _total(rows, labels, n_clusters, precision)
-        all_moved = np.where(best > 1e-9, gains.argmax(axis=0), labels)
-        full = len(np.unique(all_moved)) == n_clusters
-        if full and _total(rows, all_moved, n_clusters, precision) > now + best.max():
+        now = _total_log_likelihood(rows, labels, n_clusters, precision)
+        all_moved = np.where(best_gains > 1e-9, gains.argmax(axis=0), labels)
+        no_cluster_is_empty = len(np.unique(all_moved)) == n_clusters
+        if (
+            no_cluster_is_empty
+            and _total_log_likelihood(rows, all_moved, n_clusters, precision) > now + best_gains.max()
+        ):
             labels = all_moved
         else:
             labels = labels.copy()
-            labels[best.argmax()] = gains[:, best.argmax()].argmax()
+            labels[best_gains.argmax()] = gains[:, best_gains.argmax()].argmax()
     return labels
 
 
 def _most_probable(rows: _NoiseMoments, labels: Array, n_clusters: int) -> tuple[float, float]:
-    """Return how probable the rows are under the best prior, and that prior's precision."""
+    """Return the log likelihood of the rows under the best prior, and that prior's precision.
+
+    This is empirical Bayes over a grid of precisions, in units of the average learner's information.
+    """
     information = float(np.trace(rows.G.mean(axis=0)) / rows.G.shape[-1])
     precisions = [prior * information for prior in REASSIGN.priors]
-    return max((_total(rows, labels, n_clusters, precision), precision) for precision in precisions)
+    return max(
+        (_total_log_likelihood(rows, labels, n_clusters, precision), precision) for precision in precisions
+    )
 
 
 def reassigned_labels(
     G: Array, c: Array, squares: Array, n_rows: int, ridge: Array, labels: Array, open_to: Array
 ) -> Array:
-    """Return the labels under which the rows are most probable, with as many clusters as there are.
+    """Return the labels (L,) under which the rows are most probable, with as many clusters as there are.
 
-    ``G`` of shape (L, d, d), ``c`` of shape (L, d, C) and ``squares`` of shape (L,) are the second moments of
-    each learner's rows, in the weights in which learners are pooled. ``n_rows`` counts the rows of all
-    learners. ``ridge`` of shape (d, d) is added to the moments of every cluster where the level of noise is
-    estimated. ``open_to`` of shape (K, L) tells which clusters a learner may move to. The labels given stay
-    where no move makes the rows more probable.
+    ``G`` (L, d, d), ``c`` (L, d, C) and ``squares`` (L,) are the sums X'X, X'y and y'y of each learner's
+    rows, in the weights in which learners are pooled. ``n_rows`` counts the rows of all learners. ``ridge``
+    (d, d) is added to each cluster's X'X where the level of noise is estimated.
+
+    ``open_to`` of shape (K, L) tells which clusters a learner may move to. ``labels`` (L,) stay where no move
+    makes the rows more probable.
     """
     n_clusters, d = len(open_to), G.shape[-1]
-    one = np.linalg.solve(G.sum(axis=0) + ridge, c.sum(axis=0))
-    about = c - G @ one
-    unexplained = squares - 2 * np.einsum("jdc,dc->j", c, one) + np.einsum("jde,dc,ec->j", G, one, one)
-    sums, products = _NoiseMoments(G, about).of_clusters(labels, n_clusters)
-    fitted = np.linalg.solve(sums + ridge, products)
-    noise = (unexplained.sum() - float(np.sum(fitted * products))) / (n_rows - n_clusters * d)
+    model_of_all = np.linalg.solve(G.sum(axis=0) + ridge, c.sum(axis=0))
+    residual_products = c - G @ model_of_all
+    residual_squares = (
+        squares
+        - 2 * np.einsum("jdc,dc->j", c, model_of_all)
+        + np.einsum("jde,dc,ec->j", G, model_of_all, model_of_all)
+    )
+    cluster_grams, cluster_products = _NoiseMoments(G, residual_products).of_clusters(labels, n_clusters)
+    departures = np.linalg.solve(cluster_grams + ridge, cluster_products)
+    noise_variance = (residual_squares.sum() - float(np.sum(departures * cluster_products))) / (
+        n_rows - n_clusters * d
+    )
     # Without noise the losses have said it all, and these differences of large numbers would not.
-    if not noise > 1e-9 * unexplained.sum() / n_rows:
+    if not noise_variance > 1e-9 * residual_squares.sum() / n_rows:
         return labels
-    rows = _NoiseMoments(G / noise, about / noise)
+    rows = _NoiseMoments(G / noise_variance, residual_products / noise_variance)
     return _reassign(rows, labels, open_to, _most_probable(rows, labels, n_clusters)[1])
 
 
 class PooledLosses(LocalLosses):
-    """Losses of linear models on pooled rows, by second moments; arguments as for `LocalLosses`."""
+    """Losses of clusters that predict by one linear model on their members' pooled rows.
+
+    Models come from each learner's sums X'X and X'y, so that leaving a learner out is a subtraction.
+    Arguments are as for `LocalLosses`.
+    """
 
     def __init__(self, learners: Learners, selection: Selection) -> None:
-        """Prepare second moments of each half of each learner's rows."""
+        """Compute each learner's weighted sums X'X, X'y and y'y in a standardised frame.
+
+        Learners count by their precision, and rows that their own model misses by far count less. The ridge
+        is small against a hundred rows.
+        """
         super().__init__(learners, selection)
         frame = StandardizedColumns(learners)
         self._Z, self._y = frame.rows(self.learners.X), self.learners.y - frame.middle
         weights = 1.0 if self.learners.weights is None else self.learners.weights
         tempered = replace(self.learners, weights=weights * self.tempering)
         G, c, squares = second_moments(self._Z, self._y, tempered)
+        # Rows of quiet learners count more.
         weight = learners.sizes * bounded_weights(1 / selection.noise)
         self._G, self._c = G * weight[:, None, None], c * weight[:, None, None]
         self._squares = squares * weight
@@ -174,53 +216,70 @@ class PooledLosses(LocalLosses):
         return LocalRows(suggest=self.suggest, one_truth_test=self.one_truth_test, reassign=self.reassigned)
 
     def suggest(self, n_clusters: int, seed: int) -> list[Array]:
-        """Return the labelling that the learners' moments like best, from random starts."""
+        """Return a labelling (L,) of K clusters that is worth refining: the best of many random starts.
+
+        It is found by linear models from sums X'X and X'y, without looking at rows.
+        """
         return [search_moments(self._G, self._c, self._ridge, n_clusters, seed)]
 
     def one_truth_test(self, seed: int) -> tuple[float, float]:
-        """Return by how much two clusters explain more than they would of one truth; NaN: not known."""
+        """Return how much more two clusters explain than they would of noise around one model.
+
+        This is a number of standard deviations, and a share of what one model leaves unexplained. Both are
+        NaN where the test does not apply: rows are too few or depend on each other, or it would take too
+        long.
+        """
         (n, d), n_learners = self._Z.shape, len(self.learners)
         # Signs drawn row by row would hide that rows depend on each other.
-        unsuited = self.selection.dependent or n <= 2 * d or not 3 <= n_learners <= LIMITS.many
-        if unsuited or SEARCH.starts * n_learners * d**2 > LIMITS.numbers:
+        is_unsuited = self.selection.dependent or n <= 2 * d or not 3 <= n_learners <= LIMITS.many
+        if is_unsuited or SEARCH.starts * n_learners * d**2 > LIMITS.numbers:
             return float("nan"), float("nan")
-        one = np.linalg.solve(self._G.sum(axis=0) + self._ridge, self._c.sum(axis=0))
-        residuals = self._y - self._Z @ one
+        model_of_all = np.linalg.solve(self._G.sum(axis=0) + self._ridge, self._c.sum(axis=0))
+        residuals = self._y - self._Z @ model_of_all
         return compare_with_one_truth(self._Z, residuals, self.clips, self.learners, self._ridge, seed)
 
     def reassigned(self, labels: Array) -> Array:
-        """Return who most probably belongs where, among those whose losses do not say."""
+        """Return labels (L,) in which learners sit where their rows are most probable.
+
+        Only learners may move whose losses with two clusters do not differ clearly. The labels stay as they
+        are where there is one cluster, rows are too few, or it would take too long.
+        """
         (n, d), n_clusters = self._Z.shape, int(labels.max()) + 1
-        costly = len(labels) * n_clusters * d**3 > LIMITS.numbers
-        if n_clusters == 1 or n <= (n_clusters + 1) * d or costly:
+        is_costly = len(labels) * n_clusters * d**3 > LIMITS.numbers
+        if n_clusters == 1 or n <= (n_clusters + 1) * d or is_costly:
             return labels
         open_to = self._no_worse(labels, REASSIGN.doubt)
         return reassigned_labels(self._G, self._c, self._squares, n, self._ridge, labels, open_to)
 
     def residual_blocks(self, labels: Array, n_clusters: int) -> Iterator[tuple[int, int, Array]]:
-        """Give out the residuals for runs of learners, own contributions left out."""
+        """Yield the residuals (K, n, C) for runs of learners, each learner left out of its own cluster.
+
+        Residuals are NaN where nobody else is in the cluster.
+        """
         owner = self.learners.owner
-        member = membership(labels, n_clusters, np.ones(len(labels)))
-        G, c = cluster_sums(member, self._G), cluster_sums(member, self._c)
-        coefficients = np.linalg.solve(G + self._ridge, c)
-        counts = member.sum(axis=1)
-        coefficients[counts == 0] = np.nan
-        for start, stop in self.runs(n_clusters):
-            run, rows = slice(start, stop), self._rows_of(start, stop)
-            theirs = labels[run]
-            other_grams = G[theirs] - self._G[run] + self._ridge
-            without = np.linalg.solve(other_grams, c[theirs] - self._c[run])
-            without[counts[theirs] == 1] = np.nan
+        members = membership(labels, n_clusters, np.ones(len(labels)))
+        cluster_G, cluster_c = cluster_sums(members, self._G), cluster_sums(members, self._c)
+        coefficients = np.linalg.solve(cluster_G + self._ridge, cluster_c)
+        n_members = members.sum(axis=1)
+        coefficients[n_members == 0] = np.nan
+        for first_learner, next_learner in self.runs(n_clusters):
+            run, rows = slice(first_learner, next_learner), self._rows_of(first_learner, next_learner)
+            clusters_of_run = labels[run]
+            grams_of_others = cluster_G[clusters_of_run] - self._G[run] + self._ridge
+            models_of_others = np.linalg.solve(grams_of_others, cluster_c[clusters_of_run] - self._c[run])
+            models_of_others[n_members[clusters_of_run] == 1] = np.nan
             # One product for all clusters and columns.
-            columns = coefficients.transpose(0, 2, 1)
-            flat = columns.reshape(-1, columns.shape[2]) @ self._Z[rows].T
-            residuals: Array = flat.reshape(*columns.shape[:2], -1).transpose(0, 2, 1)
+            model_rows = coefficients.transpose(0, 2, 1)
+            flat_predictions = model_rows.reshape(-1, model_rows.shape[2]) @ self._Z[rows].T
+            residuals: Array = flat_predictions.reshape(*model_rows.shape[:2], -1).transpose(0, 2, 1)
             np.subtract(self._y[rows], residuals, out=residuals)
-            own_cluster = labels[owner[rows]], np.arange(residuals.shape[1])
-            own = np.einsum("nd,ndc->nc", self._Z[rows], without[owner[rows] - start])
-            residuals[own_cluster] = self._y[rows] - own
-            yield start, stop, residuals
+            own_entries = labels[owner[rows]], np.arange(residuals.shape[1])
+            predictions_of_others = np.einsum(
+                "nd,ndc->nc", self._Z[rows], models_of_others[owner[rows] - first_learner]
+            )
+            residuals[own_entries] = self._y[rows] - predictions_of_others
+            yield first_learner, next_learner, residuals
 
     def residuals(self, labels: Array, n_clusters: int) -> Array:
-        """Return residuals of shape (K, N, C), own contributions left out."""
+        """Return the residuals (K, N, C) of all rows under each cluster, own contributions left out."""
         return np.concatenate([block for _, _, block in self.residual_blocks(labels, n_clusters)], axis=1)
