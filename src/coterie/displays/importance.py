@@ -63,13 +63,13 @@ class ImportanceDisplay(Display):
             ``importance_se`` and ``share`` (of the sum over the cluster's predictors): a row per predictor
             and cluster.
         """
-        result, shares = self.importance, self.importance.shares
+        importance, shares = self.importance, self.importance.shares
         order = np.argsort(-shares.mean(axis=0), kind="stable")
         return {
-            "predictor": np.repeat(result.predictors[order], len(result.clusters)),
-            "cluster": np.tile(result.clusters, len(order)),
-            "importance": result.importance[:, order].T.ravel(),
-            "importance_se": result.spread[:, order].T.ravel(),
+            "predictor": np.repeat(importance.predictors[order], len(importance.clusters)),
+            "cluster": np.tile(importance.clusters, len(order)),
+            "importance": importance.importance[:, order].T.ravel(),
+            "importance_se": importance.spread[:, order].T.ravel(),
             "share": shares[:, order].T.ravel(),
         }
 
