@@ -33,26 +33,28 @@ def full_names(learners: Any) -> list[str]:
 
 
 def finite_list(values: Any, digits: int = 6) -> list[float | None]:
-    """Return numbers as JSON knows them: rounded to so many digits, None for what is not finite."""
+    """Return numbers as JSON knows them: rounded to significant digits, None for what is not finite."""
     return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in np.asarray(values, float).tolist()]
 
 
 def _own_view(summary: dict[str, Any], site: str) -> dict[str, Any]:
-    """Return the summary of a conclusion with one site's numbers only."""
-    mine = [row for row in summary["gains"] if row["learner"] == site]
-    shared = ("cluster", "n_learners", "learners")
-    common = {
+    """Return the summary of a conclusion as one site's page may show it: with no other site's numbers.
+
+    Means over all sites are taken out as well, for with few sites they would tell the numbers of each.
+    """
+    own_rows = [row for row in summary["gains"] if row["learner"] == site]
+    visible_columns = ("cluster", "n_learners", "learners")
+    visible = {
         **summary,
-        "coteries": [{name: coterie[name] for name in shared} for coterie in summary["coteries"]],
-        # Means over a few sites would tell the numbers of each.
+        "coteries": [{name: coterie[name] for name in visible_columns} for coterie in summary["coteries"]],
         "pays": None,
         "by_verdict": [],
         "n_rows": None,
         "does_not_belong": [entry for entry in summary["does_not_belong"] if entry["learner"] == site],
-        "gains": mine,
+        "gains": own_rows,
     }
-    said = f"{full_name(site)}: {mine[0]['verdict']}. {mine[0]['reason']}"
-    return {**common, "answer": [said, *answer_sentences(common)]}
+    own_answer = f"{full_name(site)}: {own_rows[0]['verdict']}. {own_rows[0]['reason']}"
+    return {**visible, "answer": [own_answer, *answer_sentences(visible)]}
 
 
 @dataclass(frozen=True)
@@ -72,17 +74,17 @@ class ReportSubject:
     @property
     def found(self) -> Fit | Partition | Conclusion:
         """The whole of it, as `coterie.summary` takes it."""
-        result = self.partition or self.conclusion if self.model is None else self.model.record_
-        assert result is not None
-        return result
+        subject = self.partition or self.conclusion if self.model is None else self.model.record_
+        assert subject is not None
+        return subject
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The answer, as `coterie.summary` gives it."""
         recipe = getattr(self.model, "table_", None)
         target = getattr(self.model, "target_name_", "") or None
-        result = summarize(self.found, target=target, unit="" if recipe is None else recipe.unit)
-        return result if self.site is None else _own_view(result, self.site)
+        summary = summarize(self.found, target=target, unit="" if recipe is None else recipe.unit)
+        return summary if self.site is None else _own_view(summary, self.site)
 
     @property
     def stability(self) -> Any:
@@ -97,7 +99,7 @@ class ReportSubject:
 
 
 def _check_site(found: Any, site: str) -> None:
-    """Refuse the page of a site that no conclusion is about."""
+    """Refuse a site's own page where there is no conclusion, or one that does not have the site."""
     if not isinstance(found, Conclusion):
         raise ValueError("Only a conclusion has pages of single sites: pass site= with a Conclusion.")
     if site not in found.labels:
@@ -108,9 +110,10 @@ def _check_site(found: Any, site: str) -> None:
 
 
 def as_subject(found: Any, losses: Any = None, site: str | None = None) -> ReportSubject:
-    """Take apart what a report can be made from.
+    """Check what a report is to be made from, and return its parts.
 
-    ``losses`` are those that a partition was made from, ``site`` that of a conclusion whose page is meant.
+    ``found`` is a fitted model, a partition or a conclusion. ``losses`` are those that a partition was
+    made from, and are brought into its order; ``site`` is the one of a conclusion whose page is meant.
     """
     if site is not None:
         _check_site(found, site)
