@@ -49,15 +49,15 @@ def block_name(learners: list[object]) -> object:
     return ", ".join(names) if len(names) <= 3 else f"{len(names)} learners, {names[0]} to {names[-1]}"
 
 
-def block_means(values: Array, blocks: list[Array]) -> Array:
-    """Return the geometric means of a matrix (L, L) over blocks of rows and columns, shape (B, B).
+def block_means(losses: Array, blocks: list[Array]) -> Array:
+    """Return the geometric means of losses (L, L) over blocks of rows and columns, shape (B, B).
 
-    Losses span decades, so that logarithms are averaged. Entries that are not positive or not finite are
+    They span decades, so that logarithms are averaged. Entries that are not positive or not finite are
     left out; a cell without any other entry is NaN.
     """
     order = np.concatenate(blocks)
     first_of_block = np.cumsum([0, *(len(block) for block in blocks[:-1])])
-    ordered = values[np.ix_(order, order)]
+    ordered = losses[np.ix_(order, order)]
     usable = np.isfinite(ordered) & (ordered > 0)
 
     def sums_by_block(matrix: Array) -> Array:
@@ -82,12 +82,12 @@ def some_learners(
     n_learners = len(partition.labels)
     if landmarks is not None:
         # All losses are known among landmarks only.
-        kept = landmarks
+        positions = landmarks
     elif is_large(n_learners):
         firsts = np.unique(partition.labels, return_index=True)[1]
-        kept = np.union1d(np.linspace(0, n_learners - 1, MOST_LEARNERS).astype(int), firsts)
+        positions = np.union1d(np.linspace(0, n_learners - 1, MOST_LEARNERS).astype(int), firsts)
     else:
         return partition, exchange
-    partition = partition.take(kept)
+    partition = partition.take(positions)
     partition = replace(partition, similarity=np.asarray(partition.similarity))
-    return partition, None if exchange is None else exchange.take(kept)
+    return partition, None if exchange is None else exchange.take(positions)

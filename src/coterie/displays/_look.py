@@ -156,33 +156,37 @@ def beside_rows(ax: Any, heading: str, texts: list[str], room: int, size: float)
     ``room`` is the distance of the texts' right end from the axis, ``size`` their font size, both in
     points. So texts line up however wide the axis is.
     """
-    look: dict[str, Any] = {
+    common_options: dict[str, Any] = {
         "textcoords": "offset points",
         "ha": "right",
         "fontsize": size,
         "annotation_clip": False,
     }
     rows: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "xytext": (room, 0), "va": "center"}
-    annotations = [ax.annotate(text, (1, row), color=INK, **rows, **look) for row, text in enumerate(texts)]
-    ax.annotate(heading, (1, 1), xycoords="axes fraction", xytext=(room, 2), color=QUIET, **look)
+    annotations = [
+        ax.annotate(text, (1, row), color=INK, **rows, **common_options) for row, text in enumerate(texts)
+    ]
+    ax.annotate(heading, (1, 1), xycoords="axes fraction", xytext=(room, 2), color=QUIET, **common_options)
     return annotations
 
 
-def stacked_bars(ax: Any, shares: Array, looks: Mapping[str, dict[str, Any]], given: dict[str, Any]) -> None:
+def stacked_bars(
+    ax: Any, shares: Array, options_by_label: Mapping[str, dict[str, Any]], user_options: dict[str, Any]
+) -> None:
     """Draw a horizontal bar per learner, cut into parts of different looks, from left to right.
 
-    ``shares`` has shape (L, R), rows summing to one; ``looks`` has the label and the matplotlib options
-    of each of the R parts. ``given`` are the user's options, which take precedence.
+    ``shares`` has shape (L, R), rows summing to one; ``options_by_label`` has the label and the
+    matplotlib options of each of the R parts. ``user_options`` take precedence.
     """
     n_learners = len(shares)
     left_ends = np.zeros(n_learners)
-    for widths, (label, look) in zip(shares.T, looks.items(), strict=True):
+    for widths, (label, options) in zip(shares.T, options_by_label.items(), strict=True):
         height = 0.8 if n_learners <= MOST_NAMES else 1.0
         ax.barh(
             np.arange(n_learners),
             widths,
             left=left_ends,
-            **{"height": height, "label": label, **look, **given},
+            **{"height": height, "label": label, **options, **user_options},
         )
         left_ends = left_ends + widths
     ax.set_xlim(0, 1)

@@ -147,8 +147,8 @@ class ClusterCountDisplay(Display):
             self._draw_rule(ax, name, kwargs)
         for ax in axes[len(names) :]:
             ax.remove()
-        for index, ax in enumerate(axes[: len(names)]):
-            if index + n_columns >= len(names):
+        for panel, ax in enumerate(axes[: len(names)]):
+            if panel + n_columns >= len(names):
                 ax.set_xlabel("number of clusters")
         heading = self._heading()
         if heading:
@@ -170,11 +170,11 @@ class ClusterCountDisplay(Display):
         ``kwargs`` are the user's options for ``Axes.errorbar``.
         """
         curve = self.curves[name]
-        values = _finite(np.asarray(curve.values, dtype=float))
+        criterion_values = _finite(np.asarray(curve.values, dtype=float))
         spread = None if curve.spread is None else _finite(np.asarray(curve.spread, dtype=float))
         counts = np.asarray(curve.n_clusters)
         ax.axvline(curve.chosen, color=_look.FAINT, linewidth=7, solid_capstyle="butt", zorder=1)
-        look: dict[str, Any] = {
+        default_options: dict[str, Any] = {
             "color": _look.QUIET,
             "ecolor": _look.QUIET,
             "elinewidth": 1,
@@ -184,12 +184,12 @@ class ClusterCountDisplay(Display):
             "markersize": 3.5,
             "zorder": 2,
         }
-        ax.errorbar(counts, values, yerr=spread, **_look.styled(look, kwargs))
+        ax.errorbar(counts, criterion_values, yerr=spread, **_look.styled(default_options, kwargs))
         chosen = counts == curve.chosen
-        ax.plot(counts[chosen], values[chosen], "o", color=_look.INK, markersize=8, zorder=4)
-        if on_log_scale(name, values):
+        ax.plot(counts[chosen], criterion_values[chosen], "o", color=_look.INK, markersize=8, zorder=4)
+        if on_log_scale(name, criterion_values):
             ax.set_yscale("log")
-            _look.plain_log_ticks(ax.yaxis, np.nanmin(values), np.nanmax(values))
+            _look.plain_log_ticks(ax.yaxis, np.nanmin(criterion_values), np.nanmax(criterion_values))
         ax.set_xlim(counts.min() - 0.6, counts.max() + 0.6)
         _look.integer_ticks(ax.xaxis)
         criterion = fill(curve.criterion, LINE)

@@ -100,14 +100,14 @@ class DifferencesDisplay(Display):
         profile = differences.profile[order]
         colours = [cluster_colour(second), "#FFFFFF", cluster_colour(first)]
         largest_difference = float(np.nanmax(np.abs(profile))) or 1.0
-        look: dict[str, Any] = {
+        default_options: dict[str, Any] = {
             "aspect": "auto",
             "cmap": LinearSegmentedColormap.from_list("difference", colours).with_extremes(bad=FAINT),
             "vmin": -largest_difference,
             "vmax": largest_difference,
             "interpolation": "nearest",
         }
-        image = ax.imshow(profile, **{**look, **kwargs})
+        image = ax.imshow(profile, **{**default_options, **kwargs})
         size = name_rows(ax, differences.predictors[order])
         ax.set_xticks([0, profile.shape[1] - 1], labels=["lowest values", "highest values"])
         ax.tick_params(length=0, labelcolor=INK)

@@ -179,7 +179,7 @@ class EmbeddingDisplay(Display):
         if len(handles) > MOST_ENTRIES:
             title = f"the first {MOST_ENTRIES} of {len(handles)}"
             handles, texts = handles[:MOST_ENTRIES], texts[:MOST_ENTRIES]
-        look: dict[str, Any] = {
+        legend_options: dict[str, Any] = {
             "frameon": False,
             "fontsize": "small",
             "title": title,
@@ -187,5 +187,5 @@ class EmbeddingDisplay(Display):
         }
         if own_figure:
             # Beside the axis it can cover no learner.
-            look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
-        ax.legend(handles, texts, **look)
+            legend_options |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+        ax.legend(handles, texts, **legend_options)

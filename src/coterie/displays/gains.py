@@ -49,9 +49,11 @@ class GainsDisplay(Display):
         missing = [name for name in COLUMNS if name not in gains]
         if missing:
             raise ValueError(f"The 'gains' argument of GainsDisplay needs the column {missing[0]!r}.")
-        kept = [*COLUMNS, *(name for name in BESIDE if name in gains)]
-        self.gains: dict[str, Array] = {name: np.asarray(gains[name]) for name in kept}
-        self.gains |= {name: self.gains[name].astype(float) for name in kept[2:] if name != "verdict"}
+        known_columns = [*COLUMNS, *(name for name in BESIDE if name in gains)]
+        self.gains: dict[str, Array] = {name: np.asarray(gains[name]) for name in known_columns}
+        self.gains |= {
+            name: self.gains[name].astype(float) for name in known_columns[2:] if name != "verdict"
+        }
         self._check_lengths(**self.gains)
 
     @classmethod
@@ -149,11 +151,14 @@ class GainsDisplay(Display):
         """Add a legend of the three kinds of points; the first cluster's colour stands for all."""
         from matplotlib.lines import Line2D
 
-        looks: dict[str, dict[str, Any]] = {
+        options_by_label: dict[str, dict[str, Any]] = {
             "alone": {"marker": "o", "markerfacecolor": "white", "markeredgecolor": _look.INK},
             "with its coterie (colour: cluster)": {"marker": "o", "color": _look.cluster_colour(0)},
             "with all": {"marker": "x", "color": _look.QUIET},
         }
-        points: dict[str, Any] = {"linestyle": "none", "markersize": 5.5}
-        handles = [Line2D([], [], label=label, **look, **points) for label, look in looks.items()]
+        common_options: dict[str, Any] = {"linestyle": "none", "markersize": 5.5}
+        handles = [
+            Line2D([], [], label=label, **marker_options, **common_options)
+            for label, marker_options in options_by_label.items()
+        ]
         _look.legend_above(ax, 3, handles=handles, handletextpad=0.2)

@@ -294,16 +294,16 @@ class LossHeatmapDisplay(Display):
         for label, first_row, n_in_cluster in zip(
             clusters.tolist(), first_rows.tolist(), sizes.tolist(), strict=True
         ):
-            look: dict[str, Any] = {
+            band_options: dict[str, Any] = {
                 "facecolor": cluster_colour(label),
                 "edgecolor": "white",
                 "linewidth": 0.8,
             }
-            look |= {"clip_on": False, "transform": ax.transAxes}
+            band_options |= {"clip_on": False, "transform": ax.transAxes}
             left, width = first_row / n_rows, n_in_cluster / n_rows
             # From the top of the picture down, as the rows of the matrix run.
-            ax.add_patch(Rectangle((left, 1.008), width, BAND, **look))
-            ax.add_patch(Rectangle((1.008, 1 - left - width), BAND, width, **look))
+            ax.add_patch(Rectangle((left, 1.008), width, BAND, **band_options))
+            ax.add_patch(Rectangle((1.008, 1 - left - width), BAND, width, **band_options))
             if width >= NARROWEST:
                 caption = f"cluster {label}" if width >= ROOM_FOR_WORD else str(label)
                 text_place: dict[str, Any] = {

@@ -132,6 +132,6 @@ class MapDisplay(Display):
         ax.set_yticks([])
         ax.set_xlabel("near: models that predict each other's rows")
         if len(self.labels) <= MOST_NAMES:
-            look: dict[str, Any] = {"xytext": (5, 3), "textcoords": "offset points", "fontsize": 7}
-            for learner, index in zip(self.learner_ids.tolist(), self._places, strict=True):
-                ax.annotate(display_name(learner), index, color=_look.INK, parse_math=False, **look)
+            text_options: dict[str, Any] = {"xytext": (5, 3), "textcoords": "offset points", "fontsize": 7}
+            for learner, point in zip(self.learner_ids.tolist(), self._places, strict=True):
+                ax.annotate(display_name(learner), point, color=_look.INK, parse_math=False, **text_options)

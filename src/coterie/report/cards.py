@@ -125,7 +125,7 @@ def _against_measured(row: dict[str, Any]) -> bool:
     )
 
 
-def _used(row: dict[str, Any], taken: list[int] | None, *, lone: bool) -> str:
+def _used(row: dict[str, Any], percents: list[int] | None, *, lone: bool) -> str:
     """Return in a sentence whether `predict` uses a learner's own model or others; empty if unknown.
 
     ``taken`` has whole percentages from each source, the own model first. ``lone``: the learner is alone
@@ -133,14 +133,14 @@ def _used(row: dict[str, Any], taken: list[int] | None, *, lone: bool) -> str:
     """
     not_measured = not row.get("verdict") or row["verdict"] == NOT_MEASURED
     # Without shares nobody can tell whether a learner by itself takes from all.
-    if not_measured or (lone and taken is None and row["verdict"] != STAY_ALONE):
+    if not_measured or (lone and percents is None and row["verdict"] != STAY_ALONE):
         return ""
-    uses_own_model = row["verdict"] == STAY_ALONE or (taken is not None and taken[0] == sum(taken))
+    uses_own_model = row["verdict"] == STAY_ALONE or (percents is not None and percents[0] == sum(percents))
     return f"Predictions use {'its own model' if uses_own_model else 'others'}."
 
 
 def _card(
-    row: dict[str, Any], scale: GainAxis, taken: list[int] | None, *, root: bool, lone: bool
+    row: dict[str, Any], scale: GainAxis, percents: list[int] | None, *, root: bool, lone: bool
 ) -> list[Any]:
     """Return what the page says of a learner, as a list: the page's script reads the entries by position.
 
@@ -160,12 +160,12 @@ def _card(
         [scale(gain), scale(low), scale(high)],
         [_error(row, name, root=root) for name in ("error_alone", "error_with", "error_all")],
         None if row.get("n_rows") is None else f"{row['n_rows']:,}",
-        taken,
+        percents,
         None if own_probability is None else percent(own_probability),
         row.get("second_cluster", -1),
         row.get("model") or "",
         _against_measured(row),
-        _used(row, taken, lone=lone),
+        _used(row, percents, lone=lone),
         scale.cuts(low),
     ]
 
@@ -181,16 +181,16 @@ def learner_cards(subject: ReportSubject) -> dict[str, Any]:
     if has_gains:
         columns = learner_columns(subject.found)
         order = GainsDisplay(columns).frame()["learner"].tolist()
-        rank_of = {learner: p for p, learner in enumerate(order)}
+        rank_of = {learner: position for position, learner in enumerate(order)}
         rows = sorted(rows, key=lambda row: rank_of[row["learner"]])
     interval_ends = [row[name] for row in rows for name in ("gain", "gain_low", "gain_high") if has_gains]
     axis = GainAxis([end for end in interval_ends if end is not None])
     zero = axis.ticks.index(0.0)
     of_classes = "scores" in subject.summary
     singles = _singles(subject)
-    source_names, taken = _taken(subject, rows, singles)
+    source_names, percents_of = _taken(subject, rows, singles)
     # Whom errors compare stands in the picture.
-    compared = [p for p, row in enumerate(rows) if has_gains and row["gain"] is not None]
+    compared = [position for position, row in enumerate(rows) if has_gains and row["gain"] is not None]
     return {
         "error": "Brier score" if of_classes else "RMSE",
         "unit": "" if of_classes else target_and_unit(subject)[1],
@@ -205,10 +205,16 @@ def learner_cards(subject: ReportSubject) -> dict[str, Any]:
         ],
         "zero": axis(0.0),
         "rows": [
-            _card(row, axis, taken.get(row["learner"]), root=not of_classes, lone=row["cluster"] in singles)
+            _card(
+                row,
+                axis,
+                percents_of.get(row["learner"]),
+                root=not of_classes,
+                lone=row["cluster"] in singles,
+            )
             for row in rows
         ],
-        "shown": [compared[p] for p in both_ends(len(compared), MOST_GAINS)],
+        "shown": [compared[position] for position in both_ends(len(compared), MOST_GAINS)],
         "left_out": max(0, len(compared) - MOST_GAINS),
     }
 

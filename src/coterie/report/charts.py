@@ -71,20 +71,20 @@ def _bands(clusters: list[int], left: float, size: float) -> list[str]:
     ``clusters`` has the coterie of each row of cells; ``left`` is where the cells begin, ``size`` their
     width and height.
     """
-    n, parts = len(clusters), []
-    first_rows = [p for p in range(n) if p == 0 or clusters[p] != clusters[p - 1]]
+    n, elements = len(clusters), []
+    first_rows = [row for row in range(n) if row == 0 or clusters[row] != clusters[row - 1]]
     for start, end in pairwise([*first_rows, n]):
         band_left, band_width = left + start / n * size, (end - start) / n * size
         fill = colour(clusters[start])
-        parts.append(element("rect", x=band_left, y=14, width=band_width, height=6, fill=fill))
+        elements.append(element("rect", x=band_left, y=14, width=band_width, height=6, fill=fill))
         if start:
             line_y = 22 + start / n * size
-            parts.append(element("line", x1=band_left, x2=band_left, y1=22, y2=22 + size, class_="cut"))
-            parts.append(element("line", x1=left, x2=left + size, y1=line_y, y2=line_y, class_="cut"))
+            elements.append(element("line", x1=band_left, x2=band_left, y1=22, y2=22 + size, class_="cut"))
+            elements.append(element("line", x1=left, x2=left + size, y1=line_y, y2=line_y, class_="cut"))
         if band_width > 12:
             name = f"coterie {clusters[start]}" if band_width > 60 else str(clusters[start])
-            parts.append(text(name, x=band_left + band_width / 2, y=10, text_anchor="middle"))
-    return parts
+            elements.append(text(name, x=band_left + band_width / 2, y=10, text_anchor="middle"))
+    return elements
 
 
 def heat_map(data: dict[str, Any]) -> str:
@@ -112,11 +112,11 @@ def heat_map(data: dict[str, Any]) -> str:
         text(
             name,
             x=left - 4,
-            y=22 + (p + 0.5) * size / n + letter_size / 3,
+            y=22 + (row + 0.5) * size / n + letter_size / 3,
             text_anchor="end",
             size=letter_size,
         )
-        for p, name in enumerate(names)
+        for row, name in enumerate(names)
     ]
     below = 22 + size
     legend = [
@@ -176,14 +176,16 @@ def learner_map(data: dict[str, Any]) -> str:
     centre = (max(across) + min(across)) / 2, (max(up) + min(up)) / 2
     left_of = [width / 2 + (x - centre[0]) * scale - 14 for x in across]
     top_of = [height / 2 - (y - centre[1]) * scale for y in up]
-    parts = _names_on_map(names, left_of, top_of, width) if n_learners <= MOST_ON_MAP else []
+    elements = _names_on_map(names, left_of, top_of, width) if n_learners <= MOST_ON_MAP else []
     for name, cluster, left, top in zip(names, data["clusters"], left_of, top_of, strict=True):
         attributes = {"fill": colour(cluster), "class_": "point"}
         tooltip = titled(f"{name}, coterie {cluster}")
-        parts.append(
+        elements.append(
             point(left, top, 5 if n_learners <= 200 else 3.2, marker(cluster), tooltip, **attributes)
         )
-    return drawing(width, height, "Map of the learners, by the distance of their models", *parts, kind="wide")
+    return drawing(
+        width, height, "Map of the learners, by the distance of their models", *elements, kind="wide"
+    )
 
 
 def curve(name: str, found: dict[str, Any]) -> str:
@@ -206,25 +208,25 @@ def curve(name: str, found: dict[str, Any]) -> str:
         return ""
     log = on_log_scale(name, np.array([value for _, value, _ in known_points]))
     bar_ends = [
-        end
+        bar_end
         for _, value, spread in known_points
-        for end in (value - spread, value + spread)
-        if not log or end > 0
+        for bar_end in (value - spread, value + spread)
+        if not log or bar_end > 0
     ]
     counts = [k for k, *_ in known_points]
     frame = PlotFrame([counts[0] - 0.4, counts[-1] + 0.4], bar_ends, log=log)
-    parts = [frame.axes("number of coteries", counts[:: -(-len(counts) // 10)])]
-    parts.append(frame.line([(k, value) for k, value, _ in known_points], class_="line quiet"))
+    elements = [frame.axes("number of coteries", counts[:: -(-len(counts) // 10)])]
+    elements.append(frame.line([(k, value) for k, value, _ in known_points], class_="line quiet"))
     for k, value, spread in known_points:
         chosen = k == found["chosen"]
         if spread and (not log or value > spread):
             error_bar = [(k, value - spread), (k, value + spread)]
-            parts.append(frame.line(error_bar, class_="line quiet"))
+            elements.append(frame.line(error_bar, class_="line quiet"))
         attributes = {"class_": "chosen" if chosen else "quiet-point"}
         tooltip = titled(f"{k:g} coteries: {number(value)}")
-        parts.append(point(frame.x(k), frame.y(value), 5 if chosen else 2.5, "o", tooltip, **attributes))
+        elements.append(point(frame.x(k), frame.y(value), 5 if chosen else 2.5, "o", tooltip, **attributes))
     label = f"Curve of the rule {name}, whose answer is {found['chosen']}"
-    return drawing(frame.width, frame.height, label, *parts)
+    return drawing(frame.width, frame.height, label, *elements)
 
 
 def difference(pair: dict[str, Any]) -> str:
@@ -238,11 +240,11 @@ def difference(pair: dict[str, Any]) -> str:
     frame = PlotFrame([*profile["from"], *profile["to"]], [*bin_means, 0.0, pair["noise"], -pair["noise"]])
     name = display_name(pair["predictors"][0]["name"], 40)
     step_points = [
-        index
+        step_point
         for low, high, value in zip(profile["from"], profile["to"], bin_means, strict=True)
-        for index in ((low, value), (high, value))
+        for step_point in ((low, value), (high, value))
     ]
-    parts = [
+    elements = [
         frame.band(-pair["noise"], pair["noise"]),
         frame.axes(name),
         frame.line([(frame.low, 0.0), (frame.high, 0.0)], class_="axis"),
@@ -250,7 +252,7 @@ def difference(pair: dict[str, Any]) -> str:
     ]
     quantity = "Prediction" if pair["label"] is None else f"Probability of {pair['label']!r}"
     label = f"{quantity} of coterie {first} minus that of coterie {second}, along {name}"
-    return drawing(frame.width, frame.height, label, *parts)
+    return drawing(frame.width, frame.height, label, *elements)
 
 
 def shape(data: dict[str, Any], found: dict[str, Any]) -> str:
@@ -266,13 +268,13 @@ def shape(data: dict[str, Any], found: dict[str, Any]) -> str:
         [positions[0] - margin, positions[-1] + margin],
         [prediction for line in lines for prediction in line if prediction is not None],
     )
-    parts = [frame.axes(display_name(found["predictor"], 40), None if numeric else [])]
+    elements = [frame.axes(display_name(found["predictor"], 40), None if numeric else [])]
     if not numeric:
         entry_width = (frame.x(1.0) - frame.x(0.0)) if len(positions) > 1 else 100.0
         longest_name = max(2, int(entry_width / 5.2))
         names = (display_name(name, longest_name) for name in found["values"])
         names_y = frame.height - frame.BOTTOM + 13
-        parts += [
+        elements += [
             text(name, x=frame.x(x), y=names_y, text_anchor="middle", size=9)
             for x, name in zip(positions, names, strict=True)
         ]
@@ -281,13 +283,15 @@ def shape(data: dict[str, Any], found: dict[str, Any]) -> str:
             (x, prediction) for x, prediction in zip(positions, line, strict=True) if prediction is not None
         ]
         if numeric:
-            parts.append(frame.line(line_points, class_="line", style=f"stroke: {colour(cluster)}"))
+            elements.append(frame.line(line_points, class_="line", style=f"stroke: {colour(cluster)}"))
         for x, prediction in line_points:
             tooltip = titled(f"coterie {cluster}: {number(prediction)}")
             attributes = {"fill": colour(cluster), "class_": "point"}
-            parts.append(point(frame.x(x), frame.y(prediction), 3.2, marker(cluster), tooltip, **attributes))
+            elements.append(
+                point(frame.x(x), frame.y(prediction), 3.2, marker(cluster), tooltip, **attributes)
+            )
     label = f"Mean prediction along {found['predictor']}, for each coterie"
-    return drawing(frame.width, frame.height, label, *parts)
+    return drawing(frame.width, frame.height, label, *elements)
 
 
 def charts_of(section: dict[str, Any]) -> list[dict[str, str]]:

@@ -47,13 +47,13 @@ def chosen_pairs(partition: Partition) -> list[tuple[int, int]]:
     return [(first, second) for first, second in dict.fromkeys(pairs_with_nearest)][:MOST_PAIRS]
 
 
-def _profile(found: Differences) -> dict[str, list[Any]]:
+def _profile(differences: Differences) -> dict[str, list[Any]]:
     """Return the difference along the most important predictor, by bin: its ends, mean difference, rows.
 
     Bins without rows are left out.
     """
-    n_bins = found.profile.shape[1]
-    table = {name: column[:n_bins] for name, column in DifferencesDisplay(found).frame().items()}
+    n_bins = differences.profile.shape[1]
+    table = {name: column[:n_bins] for name, column in DifferencesDisplay(differences).frame().items()}
     has_rows = table["rows"] > 0
     column_of_key = {"from": "from", "to": "to", "values": "difference", "rows": "rows"}
     return {
@@ -69,29 +69,29 @@ def _short(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _pair(found: Differences) -> dict[str, Any]:
+def _pair(differences: Differences) -> dict[str, Any]:
     """Return how two coteries differ, as plain values for JSON: predictors, a profile, regions."""
-    table = found.frame()
+    table = differences.frame()
     columns = (table[name][:MOST_PREDICTORS].tolist() for name in ("predictor", "importance", "trend"))
-    first, second = found.clusters
+    first, second = differences.clusters
     return {
         "clusters": [int(first), int(second)],
-        "label": None if found.label is None else full_name(str(found.label)),
-        "disagreement": _short(found.disagreement),
-        "offset": _short(found.offset),
-        "noise": _short(found.noise),
+        "label": None if differences.label is None else full_name(str(differences.label)),
+        "disagreement": _short(differences.disagreement),
+        "offset": _short(differences.offset),
+        "noise": _short(differences.noise),
         "predictors": [
             {"name": full_name(name), "importance": round(importance, 4), "trend": _short(trend)}
             for name, importance, trend in zip(*columns, strict=True)
         ],
-        "profile": _profile(found),
+        "profile": _profile(differences),
         "regions": [
             {
                 "where": full_name(region.where),
                 "share": round(region.share, 4),
                 "difference": _short(region.difference),
             }
-            for region in found.regions
+            for region in differences.regions
         ],
     }
 

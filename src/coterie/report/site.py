@@ -80,8 +80,8 @@ def _gain_words(data: dict[str, Any]) -> str:
         named_errors = [(name, data[f"error_{key}"]) for name, key in errors]
         # Squared errors are shown as roots, in the unit of the response.
         power = 1.0 if data["error"] == "Brier score" else 0.5
-        parts = [f"{name} {number(error**power)}" for name, error in named_errors if error is not None]
-        text += f" {data['error']} on rows not seen: {', '.join(parts)}."
+        error_texts = [f"{name} {number(error**power)}" for name, error in named_errors if error is not None]
+        text += f" {data['error']} on rows not seen: {', '.join(error_texts)}."
     return text
 
 
@@ -94,10 +94,10 @@ def _source_words(sources: dict[str, Any]) -> str:
     )
     if sources["line"]:
         text += " A line of its own is added, which moves them towards its rows."
-    n_others = sources["n_learners"] - len(sources["learners"])
+    n_left_out = sources["n_learners"] - len(sources["learners"])
     return (
-        f"{text} The picture leaves out {counted(n_others, 'site')} with smaller weights."
-        if n_others
+        f"{text} The picture leaves out {counted(n_left_out, 'site')} with smaller weights."
+        if n_left_out
         else text
     )
 
@@ -118,29 +118,30 @@ def mixtures_picture(conclusion: Conclusion | None) -> dict[str, Any] | None:
     if conclusion is None or not conclusion.mixtures:
         return None
     sources_by_site = [sources_of(conclusion, row.learner) for row in conclusion.gains]
-    parts = {
+    shares = {
         name: [round(sources[name], 6) for sources in sources_by_site if sources is not None]
         for name in ("own", "company", "others")
     }
-    most_own_first = sorted(range(len(sources_by_site)), key=lambda index: -parts["own"][index])
+    most_own_first = sorted(range(len(sources_by_site)), key=lambda index: -shares["own"][index])
     shown = [most_own_first[index] for index in both_ends(len(most_own_first), MOST_SOURCES)]
     return {
         "learners": full_names(conclusion.gains[index].learner for index in shown),
         "names": ["its own model", "others in its coterie", "other sites"],
-        "shares": [[part[index] for part in parts.values()] for index in shown],
-        "mean": [sum(part) / len(part) for part in parts.values()],
-        "alike": alike(np.column_stack(list(parts.values()))),
+        "shares": [[shares_of_source[index] for shares_of_source in shares.values()] for index in shown],
+        "mean": [sum(shares_of_source) / len(shares_of_source) for shares_of_source in shares.values()],
+        "alike": alike(np.column_stack(list(shares.values()))),
         "left_out": len(most_own_first) - len(shown),
     }
 
 
 def mixtures_words(data: dict[str, Any]) -> list[str]:
     """Say what the sites' predictions are made of on average, from what `mixtures_picture` returned."""
-    parts = [
-        f"{whole}% {name}" for name, whole in zip(data["names"], whole_percents(data["mean"]), strict=True)
+    source_texts = [
+        f"{percent_of_source}% {name}"
+        for name, percent_of_source in zip(data["names"], whole_percents(data["mean"]), strict=True)
     ]
     text = "A site's prediction is a weighted sum of sites' models. "
-    text += f"{'For each site' if data['alike'] else 'On average'}: {', '.join(parts)}."
+    text += f"{'For each site' if data['alike'] else 'On average'}: {', '.join(source_texts)}."
     if data["left_out"] and not data["alike"]:
         text += f" The picture shows {len(data['learners'])} sites from both ends."
     return [text]

@@ -98,50 +98,50 @@ class ReportSubject:
         return f"{what} need the learners' rows; this report was made from a matrix of losses alone."
 
 
-def _check_site(found: Any, site: str) -> None:
+def _check_site(subject: Any, site: str) -> None:
     """Refuse a site's own page where there is no conclusion, or one that does not have the site."""
-    if not isinstance(found, Conclusion):
+    if not isinstance(subject, Conclusion):
         raise ValueError("Only a conclusion has pages of single sites: pass site= with a Conclusion.")
-    if site not in found.labels:
-        reason = found.left_out.get(site)
+    if site not in subject.labels:
+        reason = subject.left_out.get(site)
         raise ValueError(
             f"The conclusion has no site {site!r}." if reason is None else f"{site!r} was left out: {reason}"
         )
 
 
-def as_subject(found: Any, losses: Any = None, site: str | None = None) -> ReportSubject:
+def as_subject(subject: Any, losses: Any = None, site: str | None = None) -> ReportSubject:
     """Check what a report is to be made from, and return its parts.
 
     ``found`` is a fitted model, a partition or a conclusion. ``losses`` are those that a partition was
     made from, and are brought into its order; ``site`` is the one of a conclusion whose page is meant.
     """
     if site is not None:
-        _check_site(found, site)
-    if isinstance(found, CoterieEstimator):
-        check_is_fitted(found)
+        _check_site(subject, site)
+    if isinstance(subject, CoterieEstimator):
+        check_is_fitted(subject)
         if losses is not None:
             raise ValueError("A fitted model has its own losses: pass losses= with a Partition only.")
         return ReportSubject(
-            found.partition_, found.exchange_.aligned_to(found.partition_.learner_ids), found
+            subject.partition_, subject.exchange_.aligned_to(subject.partition_.learner_ids), subject
         )
-    if isinstance(found, Conclusion):
+    if isinstance(subject, Conclusion):
         if losses is not None:
             raise ValueError("A conclusion has no losses to show: pass losses= with a Partition only.")
-        return ReportSubject(conclusion=found, site=site)
-    if not isinstance(found, Partition):
-        kind = f"the class {found.__name__} itself" if isinstance(found, type) else type(found).__name__
+        return ReportSubject(conclusion=subject, site=site)
+    if not isinstance(subject, Partition):
+        kind = f"the class {subject.__name__} itself" if isinstance(subject, type) else type(subject).__name__
         raise TypeError(
             "Report takes a fitted CoterieRegressor, the Partition of cluster_learners, or the Conclusion of "
             f"federated sites. Got {kind}."
         )
     if losses is None:
-        return ReportSubject(found)
+        return ReportSubject(subject)
     if not isinstance(losses, Exchange):
         named = getattr(losses, "columns", None) is not None
-        losses = exchange_from_losses(losses, None if named else found.learner_ids)
-    if len(losses.learner_ids) != len(found.learner_ids):
+        losses = exchange_from_losses(losses, None if named else subject.learner_ids)
+    if len(losses.learner_ids) != len(subject.learner_ids):
         raise ValueError(
             f"The losses of {len(losses.learner_ids)} learners do not fit a partition of "
-            f"{len(found.learner_ids)}: pass the matrix that it was made from."
+            f"{len(subject.learner_ids)}: pass the matrix that it was made from."
         )
-    return ReportSubject(found, losses.aligned_to(found.learner_ids))
+    return ReportSubject(subject, losses.aligned_to(subject.learner_ids))

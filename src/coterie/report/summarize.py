@@ -94,13 +94,13 @@ def lead_sentence(summary: Mapping[str, Any], target: str = "", unit: str = "") 
     ):
         first: str = summary["answer"][0]
         return first
-    parts = [_who(pays, summary["n_learners"])]
+    clauses = [_who(pays, summary["n_learners"])]
     if pays["n_lose"]:
-        parts.append(f"{pays['n_lose']:,} should stay alone")
+        clauses.append(f"{pays['n_lose']:,} should stay alone")
     error = _error(summary, target, unit)
     if error:
-        parts.append(error)
-    text = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
+        clauses.append(error)
+    text = clauses[0] if len(clauses) == 1 else f"{', '.join(clauses[:-1])}, and {clauses[-1]}"
     return f"{text}."
 
 

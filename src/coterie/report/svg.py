@@ -142,15 +142,18 @@ class PlotFrame:
         across = ticks(self.low, self.high) if marks is None else marks
         up = (log_ticks if self.log else ticks)(self.bottom, self.top)
         floor, right = self.height - self.BOTTOM, self.width - self.RIGHT
-        parts = [element("line", x1=self.LEFT, x2=right, y1=floor, y2=floor, class_="axis")]
-        parts += [text(tick_text(t), x=self.x(t), y=floor + 13, text_anchor="middle") for t in across]
+        elements = [element("line", x1=self.LEFT, x2=right, y1=floor, y2=floor, class_="axis")]
+        elements += [
+            text(tick_text(tick_value), x=self.x(tick_value), y=floor + 13, text_anchor="middle")
+            for tick_value in across
+        ]
         for tick in up:
-            parts.append(
+            elements.append(
                 element("line", x1=self.LEFT, x2=right, y1=self.y(tick), y2=self.y(tick), class_="grid")
             )
-            parts.append(text(tick_text(tick), x=self.LEFT - 5, y=self.y(tick) + 3.5, text_anchor="end"))
-        parts.append(text(title, x=(self.LEFT + right) / 2, y=self.height - 5, text_anchor="middle"))
-        return "".join(parts)
+            elements.append(text(tick_text(tick), x=self.LEFT - 5, y=self.y(tick) + 3.5, text_anchor="end"))
+        elements.append(text(title, x=(self.LEFT + right) / 2, y=self.height - 5, text_anchor="middle"))
+        return "".join(elements)
 
     def line(self, points: Points, **look: Any) -> str:
         """Return a line through points given by their values; ``look`` are its attributes."""

@@ -77,9 +77,9 @@ def curves_words(data: dict[str, Any]) -> list[str]:
     """Say which rule chose the number of coteries, why, and what other rules and the bootstrap answer."""
     n_coteries, rule, rules = data["n_clusters"], data["rule"], data["rules"]
     coteries_text = counted(n_coteries, "coterie")
-    others = {name: curve["chosen"] for name, curve in rules.items() if name != rule}
-    agree = [name for name, chosen in others.items() if chosen == n_coteries]
-    differ = [f"{name} ({chosen})" for name, chosen in others.items() if chosen != n_coteries]
+    choice_by_rule = {name: curve["chosen"] for name, curve in rules.items() if name != rule}
+    agree = [name for name, chosen in choice_by_rule.items() if chosen == n_coteries]
+    differ = [f"{name} ({chosen})" for name, chosen in choice_by_rule.items() if chosen != n_coteries]
     if rule not in rules:
         text = f"The number of coteries was given: {n_coteries}."
     else:
@@ -101,8 +101,8 @@ def curves_words(data: dict[str, Any]) -> list[str]:
                 " It looks for the smallest number whose coteries predict rows not seen as well as the best "
                 "number does, within two standard errors. No learner may be predicted clearly worse."
             )
-    if others:
-        text += f" Of {counted(len(others), 'other rule')} {len(agree)} would answer the same"
+    if choice_by_rule:
+        text += f" Of {counted(len(choice_by_rule), 'other rule')} {len(agree)} would answer the same"
         text += f"; different answers: {joined(differ, 6)}." if differ else "."
     bootstrap = data["bootstrap"]
     if bootstrap is not None and rule in rules:
@@ -204,15 +204,15 @@ def differences_words(data: dict[str, Any]) -> list[str]:
 
 def weights_words(data: dict[str, Any]) -> list[str]:
     """Say which shares of a prediction come from the learner, its coterie and all, on average."""
-    parts = [
-        f"{whole}% from {name}"
-        for name, whole in zip(data["names"], whole_percents(data["mean"]), strict=True)
-        if whole
+    source_texts = [
+        f"{percent_of_source}% from {name}"
+        for name, percent_of_source in zip(data["names"], whole_percents(data["mean"]), strict=True)
+        if percent_of_source
     ]
     whose = "Every learner takes" if data["alike"] else "On average a learner takes"
     text = (
         "A learner's prediction is a weighted mean of its own model and of models of others. The weights "
-        f"were learnt on rows not seen. {whose} {', '.join(parts)}."
+        f"were learnt on rows not seen. {whose} {', '.join(source_texts)}."
     )
     if data["left_out"] and not data["alike"]:
         text += f" The picture shows {len(data['learners'])} learners from both ends."
