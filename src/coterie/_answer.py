@@ -11,7 +11,11 @@ Summary = Mapping[str, Any]
 
 
 def _coteries(summary: Summary) -> str:
-    """Say how many coteries the learners fall into, of which sizes, and how many learners are alone."""
+    """Say how many coteries the learners fall into, of which sizes, and how many learners are alone.
+
+    ``summary`` is what `coterie.summary.summarize` returned, as in the other functions here. Without
+    clear coteries no sizes are said.
+    """
     learners, n_coteries = counted(summary["n_learners"], "learner"), summary["n_clusters"]
     if summary["n_learners"] == 1:
         return "There is one learner, and nobody to learn from."
@@ -34,7 +38,10 @@ def _coteries(summary: Summary) -> str:
 
 
 def _taken(pays: Summary) -> str:
-    """Say what percentages of a prediction come from the learner, its coterie and all, on average."""
+    """Say what percentages of a prediction come from the learner, its coterie and all, on average.
+
+    It is said where no clear coteries were found. ``pays['taken']`` has the share of each source.
+    """
     source_texts = [
         f"{percent_taken}% from {'itself' if name == 'alone' else name}"
         for name, percent_taken in zip(
@@ -46,7 +53,10 @@ def _taken(pays: Summary) -> str:
 
 
 def _verdicts(pays: Summary) -> str:
-    """Say for how many of the compared learners others are expected to pay, to cost, or neither."""
+    """Say for how many of the compared learners others are expected to pay, to cost, or neither.
+
+    ``pays`` is the part of a summary on gains: counts of learners by verdict.
+    """
     n_gain, n_lose, n_no_difference = pays["n_gain"], pays["n_lose"], pays["n_no_difference"]
     n_compared = pays["n_compared"]
     learners = counted(n_compared, "learner")
@@ -77,7 +87,11 @@ def _saved(typical_gain: float, error: str) -> str:
 
 
 def _errors(pays: Summary) -> str:
-    """Say the typical gain and the root mean squared errors: alone, with others and with all."""
+    """Say the typical gain and the root mean squared errors: alone, with others and with all.
+
+    ``pays`` is the part of a summary on gains. Errors are on held-out rows, in the unit of the target;
+    one that is None was not measured.
+    """
     target = f" of {pays['target']}" if pays["target"] else ""
     error_texts = [
         f"{name} {number(pays[f'rmse_{key}'])}"
@@ -91,7 +105,10 @@ def _errors(pays: Summary) -> str:
 
 
 def _scores(summary: Summary) -> str:
-    """Say the typical gain and the scores of classes on held-out rows: log loss, Brier score, accuracy."""
+    """Say the typical gain and the scores of classes on held-out rows: log loss, Brier score, accuracy.
+
+    Each is said alone, with others and with all, as far as it was measured.
+    """
     pays, scores = summary["pays"], summary["scores"]
     target = f", for {pays['target']}" if pays["target"] else ""
     typical = pays["typical_gain"]

@@ -43,7 +43,10 @@ def check_count(value: object, name: str, *, least: int = 1, most: int | None = 
 
 
 def check_positive(value: object, name: str, alternatives: str) -> float:
-    """Refuse anything but a positive, finite number."""
+    """Return an option as a float after a check that it is positive and finite.
+
+    ``alternatives`` says in the error what else the option may be.
+    """
     number = float("nan")
     if isinstance(value, Real) and not isinstance(value, bool):
         with suppress(OverflowError):

@@ -12,7 +12,10 @@ from coterie.federated.recomputing import check_conclusion
 
 
 def _check_concluder(sealed: SealedFolder, contents: FolderContents, concluder: str) -> None:
-    """Refuse a conclusion that is not signed by the key which the list gives to ``concluder``."""
+    """Refuse a conclusion that is not signed by the key which the list gives to ``concluder``.
+
+    A name alone proves nothing: the list of known keys says which public key the name has.
+    """
     known_keys = sealed.known_keys
     if known_keys is None:
         raise CommandError("--concluder needs --known-keys: a name alone is nobody's signature.")

@@ -180,7 +180,7 @@ class Workplace:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock of the run's folder; refuse if another process has it."""
+        """Hold the lock of the run's folder; refuse if another process writes the same results now."""
         try:
             with locked(self.state / MARK):
                 yield

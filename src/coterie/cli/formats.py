@@ -208,7 +208,11 @@ def _agreed_texts(path: Path, content: bytes, form: TextForm, delimiter: str) ->
 
 
 def _read_text(path: Path, form: TextForm, delimiter: str) -> pl.DataFrame:
-    """Read a delimited text file as a table; each way in which that can fail has its own sentence."""
+    """Read a delimited text file as a table; each way in which that can fail has its own sentence.
+
+    ``form`` says how the text is written, as far as the user said so; ``delimiter`` is the one of the
+    file's suffix.
+    """
     content = _content(path)
     if form.agreed:
         return _agreed_texts(path, content, form, delimiter)

@@ -20,7 +20,7 @@ from coterie.estimator import CoterieEstimator
 
 
 def open_model(path: str, notes: list[str]) -> CoterieEstimator:
-    """Load a model from a file of which nothing is trusted; warnings are added to ``notes``."""
+    """Load a model from a file; its warnings are added to ``notes``, its errors become one sentence."""
     try:
         with gathered_warnings(notes):
             model: CoterieEstimator = coterie.load(path)

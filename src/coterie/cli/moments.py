@@ -323,7 +323,11 @@ def with_site_model(
 def tell_verdict(
     contents: FolderContents, name: str, tables: list[str], order: str | None, **text: Any
 ) -> None:
-    """Print whether others help a site, from its own rows; nothing of it is written or sent."""
+    """Print whether others help a site, from its own rows; nothing of it is written or sent.
+
+    ``contents`` has everybody's moments, ``tables`` are the files of the site's rows. Only the site
+    itself can compute this, for moments have no errors.
+    """
     message = contents.moments_of(name)
     assert message is not None
     model = _site_model(

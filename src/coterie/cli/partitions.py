@@ -206,7 +206,11 @@ def _kind(type_: Any) -> str:
 
 
 def _check_schemas(files: list[Path], group: str) -> None:
-    """Refuse Parquet files whose columns have different names or types, numbers of all kinds aside."""
+    """Refuse Parquet files whose columns have different names or types, as a table of all would.
+
+    Numbers of all kinds are one type. The column ``group`` may be missing, for folders may name the
+    learners.
+    """
     schemas = [open_parquet(str(path)).schema_arrow for path in files]
     check_same_columns(files, [schema.names for schema in schemas], ignored=group)
     kind_and_path: dict[str, tuple[str, Path]] = {}

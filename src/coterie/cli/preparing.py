@@ -68,7 +68,8 @@ class StreamedRows:
         )
         n_rows_kept = sum(len(residuals) for residuals in model.selection_.residuals)
         notes = [
-            f"{n_rows_read} of {n_rows_in_files} rows were read, learner by learner; {n_rows_kept} were kept for the clustering.",
+            f"{n_rows_read} of {n_rows_in_files} rows were read, learner by learner; {n_rows_kept} were kept "
+            "for the clustering.",
             "What becomes of the columns was decided by some rows of some learners.",
         ]
         if n_rows_in_files > n_rows_read:
@@ -142,7 +143,7 @@ def target_values(frame: pl.DataFrame, target: str) -> pl.Series:
 
 
 def learner_names(values: pl.Series) -> pl.Series:
-    """Return the entries of a group column as text, null where there is none; NaN names no learner."""
+    """Return a group column as texts, null where a row has no learner; refuse lists, objects and the like."""
     kind = values.dtype
     if kind.is_float():
         values = values.fill_nan(None)

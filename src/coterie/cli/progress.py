@@ -89,7 +89,7 @@ class Bars:
 
 @contextmanager
 def progress_bars() -> Iterator[None]:
-    """Show the progress of what is run inside, on stderr."""
+    """Show the progress of the stages run inside on stderr: bars on a terminal, plain lines in a log."""
     from coterie.engines import watch
 
     if not sys.stderr.isatty():

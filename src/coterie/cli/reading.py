@@ -16,7 +16,10 @@ from coterie.cli.formats import TextForm, check_encoding, first_line, read_file
 def check_same_columns(
     files: Sequence[Path], columns: Sequence[Sequence[str]], ignored: str | None = None
 ) -> None:
-    """Refuse files whose columns differ from the first one's."""
+    """Refuse files whose columns differ from the first one's; ``columns`` has the names of each file.
+
+    The column ``ignored`` may be missing anywhere.
+    """
     for path, names in zip(files, columns, strict=True):
         differing = sorted((set(columns[0]) ^ set(names)) - {ignored})
         if differing:

@@ -90,7 +90,10 @@ def _workers(scheduler: str | None, n_jobs: int | None) -> Iterator[Any]:
 def _fit(
     model: CoterieEstimator, rows: PreparedRows | StreamedRows, place: Workplace, scheduler: str | None
 ) -> list[str]:
-    """Fit a model, keeping every finished learner on disk for ``--resume``; return notes for the user."""
+    """Fit a model, keeping every finished learner on disk for ``--resume``; return notes for the user.
+
+    ``place`` says where they are kept, ``scheduler`` which Dask cluster works; None: threads here.
+    """
     functions_to_keep: list[Callable[[Any], Any]] = [choose_candidate, select_from_source]
     with one_sentence(), disk_errors(place.state), _workers(scheduler, model.n_jobs) as workers:
         engine = CheckpointEngine(

@@ -51,7 +51,11 @@ def _class_texts(frame: pl.DataFrame, target: str, classes: Sequence[str]) -> pl
 
 
 def _response(frame: pl.DataFrame, target: str, classes: Sequence[str]) -> pl.Series:
-    """Return the response of a site's rows, null where it is missing: class texts, or numbers."""
+    """Return the response of a site's rows, null where it is missing: class texts, or numbers.
+
+    ``classes`` are those that all sites agreed on; none: the target must be numeric, or the site is told
+    to agree on classes first.
+    """
     if classes:
         return _class_texts(frame, target, classes)
     if task_of(frame[target], AUTO) == CLASSIFICATION and not frame[target].dtype.is_numeric():

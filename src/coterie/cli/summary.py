@@ -32,7 +32,11 @@ def _number(value: Any) -> str:
 
 
 def _why(summary: Mapping[str, Any], *, verbose: bool) -> str:
-    """Say which rule chose the number of coteries, and what others would; ``verbose``: with its values."""
+    """Say which rule chose the number of coteries, and what others would; ``verbose``: with its values.
+
+    ``summary`` has the curve of each rule: its criterion by number of clusters, and the number it would
+    choose.
+    """
     rule = summary["rule"]
     choice_by_rule = {name: curve["chosen"] for name, curve in summary["rules"].items() if name != rule}
     other_choices = ", ".join(f"{name} {chosen}" for name, chosen in choice_by_rule.items())

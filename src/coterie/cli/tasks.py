@@ -23,7 +23,10 @@ def check_task(task: str) -> str:
 
 
 def labels_of(values: pl.Series) -> pl.Series:
-    """Return labels, null where there is none; texts without the spaces around them."""
+    """Return a target's entries as labels of classes, null where there is none (also NaN and empty texts).
+
+    Texts lose the spaces around them, so that "yes" and "yes " are one class.
+    """
     if values.dtype.is_float():
         return values.set(~values.is_finite().fill_null(False), None)
     if values.dtype == pl.String:

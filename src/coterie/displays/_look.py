@@ -206,7 +206,7 @@ def integer_ticks(axis: Any) -> None:
 
 
 def plain_log_ticks(axis: Any, low: float, high: float) -> None:
-    """Write the ticks of a log scale as plain numbers, and enough of them in a narrow span too."""
+    """Write the ticks of a log axis as plain numbers (0.5, 20), and enough of them in a narrow span."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     span = high / low

@@ -77,7 +77,11 @@ class ImportanceDisplay(Display):
         return _look.rows_size(6.5, min(len(self.importance.predictors), MOST_PREDICTORS))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        """Draw a row per predictor with a point for each cluster's importance."""
+        """Draw a row per predictor, with a point for its share of the importance in each cluster.
+
+        At most `MOST_PREDICTORS` are shown, the most important at the top. ``kwargs`` are the user's
+        options for ``Axes.scatter``.
+        """
         table, n_clusters = self.frame(), len(self.importance.clusters)
         names = table["predictor"][::n_clusters][:MOST_PREDICTORS]
         for index, cluster in enumerate(self.importance.clusters.tolist()):

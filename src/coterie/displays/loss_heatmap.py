@@ -248,7 +248,11 @@ class LossHeatmapDisplay(Display):
         return side + 1.7, side + 0.7
 
     def _colours(self, cells: Array, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the options of ``Axes.imshow`` for cells: colour map and scale, the user's first."""
+        """Return the options of ``Axes.imshow``: a log scale of colours, and what the user chose instead.
+
+        ``cells`` are the losses to draw, for the limits of the scale. Cells that are not finite are
+        grey.
+        """
         from matplotlib import colormaps
         from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 

@@ -63,7 +63,11 @@ class MembershipDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
-        """Make the display from a fitted model."""
+        """Make the display from a fitted model with a bootstrap.
+
+        Probabilities of learners that shaped the clusters come from the bootstrap, those of later
+        ones from their admission.
+        """
         stability = model.stability_
         if stability is None:
             raise ValueError("The model was fitted without a bootstrap: fit it with n_bootstrap above 0.")

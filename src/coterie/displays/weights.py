@@ -54,7 +54,7 @@ class WeightsDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
-        """Make the display from a fitted model."""
+        """Make the display from a model fitted with collaboration='auto'; other forms have no weights."""
         form = model.collaboration_
         if not isinstance(form, NestedForm):
             raise ValueError(

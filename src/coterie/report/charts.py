@@ -295,7 +295,11 @@ def shape(data: dict[str, Any], found: dict[str, Any]) -> str:
 
 
 def charts_of(section: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the drawings of a section of the report: dicts of SVG, heading and caption; or none."""
+    """Return the drawings of a section of the report: dicts of SVG, heading and caption; or none.
+
+    ``section`` has an ``id`` and the ``data`` of its picture, None where they do not exist. Sections
+    drawn as bars have none here; see `bars_of`.
+    """
     data = section["data"]
     if data is None:
         return []

@@ -70,7 +70,11 @@ def _short(value: float) -> float:
 
 
 def _pair(differences: Differences) -> dict[str, Any]:
-    """Return how two coteries differ, as plain values for JSON: predictors, a profile, regions."""
+    """Return how two coteries' predictions differ, as plain values for JSON.
+
+    These are the predictors on which the difference depends most, its profile along the first, and the
+    regions where it is largest. ``noise`` is the noise of single rows, to compare with.
+    """
     table = differences.frame()
     columns = (table[name][:MOST_PREDICTORS].tolist() for name in ("predictor", "importance", "trend"))
     first, second = differences.clusters

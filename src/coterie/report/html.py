@@ -72,7 +72,11 @@ def _several(predictor: str, data: Bars, predictor_index: int) -> Bars:
 
 
 def bars_of(section: dict[str, Any]) -> Bars | None:
-    """Return the bars of a section (membership, weights, importance, a site's sources), or None."""
+    """Return the bars of a section (membership, weights, importance, a site's sources), or None.
+
+    Widths are percentages; the template draws them without a library. ``section`` has an ``id`` and the
+    ``data`` of its picture.
+    """
     data = section["data"]
     if data is None:
         return None
@@ -133,7 +137,11 @@ def _hash(script: str) -> str:
 
 
 def policy(scripts: list[str]) -> str:
-    """Return the content security policy of a page: only these scripts run, and nothing is fetched."""
+    """Return the content security policy of a page: only these scripts run, and nothing is fetched.
+
+    Names in the data come from anybody's table. Should one get past the escaping, the browser still does
+    not run it.
+    """
     rules = {
         "default-src": "'none'",
         "script-src": " ".join(_hash(script) for script in scripts),

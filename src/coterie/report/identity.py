@@ -65,7 +65,10 @@ def run_identity(subject: ReportSubject) -> list[dict[str, str]]:
 
 
 def columns_overview(subject: ReportSubject) -> dict[str, Any] | None:
-    """Return what became of each column of the table; None where no table is known."""
+    """Return what became of each column of the table (number, category, date, left out), and counts.
+
+    None where no table is known, as for a model made in Python.
+    """
     recipe = recipe_of(subject)
     if recipe is None:
         return None

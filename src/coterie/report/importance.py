@@ -31,7 +31,11 @@ def _shape(shape: Shape) -> dict[str, Any]:
 
 
 def importance_picture(subject: ReportSubject) -> dict[str, Any] | str:
-    """Return which predictors matter in the largest coteries, or why that is not known."""
+    """Return shares of the predictors' importance in the largest coteries, or why they are not known.
+
+    Importance is the rise of the error on held-out rows when a predictor is shuffled. Also returned are
+    the lines of mean predictions along the most important ones.
+    """
     model = subject.model
     if model is None:
         return subject.why_missing("The predictors that matter")
@@ -76,7 +80,11 @@ def _where(clusters: list[str], count: int) -> str:
 
 
 def _how(shape: dict[str, Any], clusters: list[int]) -> str:
-    """Say in which coteries predictions rise or fall with a numeric predictor; empty where in none."""
+    """Say in which coteries predictions rise or fall with a numeric predictor; empty where in none.
+
+    ``shape`` has the predictor's name and, for each of the ``clusters``, the mean predictions along its
+    values.
+    """
     lines = np.array(shape["predictions"], dtype=float)
     by_direction: dict[str, list[str]] = {"rise": [], "fall": []}
     for cluster, line in zip(clusters, lines, strict=True):

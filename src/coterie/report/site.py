@@ -66,7 +66,10 @@ def site_picture(conclusion: Conclusion, site: str) -> dict[str, Any]:
 
 
 def _gain_words(data: dict[str, Any]) -> str:
-    """Say a site's verdict, its expected gain with the interval, and its errors on held-out rows."""
+    """Say a site's verdict, its expected gain with the interval, and its errors on held-out rows.
+
+    ``data`` is what `site_picture` returned; numbers that are None are not mentioned.
+    """
     text = f"Verdict: {data['verdict']}. {data['reason']}"
     if data["gain"] is not None:
         text += f" The expected gain is {percent(data['gain'])} of the error alone"
@@ -86,7 +89,10 @@ def _gain_words(data: dict[str, Any]) -> str:
 
 
 def _source_words(sources: dict[str, Any]) -> str:
-    """Say what percentages of a site's predictions come from itself, its coterie and other sites."""
+    """Say what percentages of a site's predictions come from itself, its coterie and other sites.
+
+    ``sources`` is what `sources_of` returned.
+    """
     own, company, others = whole_percents([sources[name] for name in ("own", "company", "others")])
     text = (
         f"Its predictions take {own}% from its own model, {company}% from the others in its coterie "

@@ -58,7 +58,11 @@ def _moved(name: str, before: str, after: str, unit: str, *, more: bool) -> str:
 
 
 def _error(summary: Mapping[str, Any], target: str, unit: str) -> str:
-    """Say how the typical error changes with others, or the accuracy of classes; empty if unknown."""
+    """Say how the typical error changes with others, or the accuracy of classes; empty if unknown.
+
+    ``target`` and ``unit`` are put into the text where they are known. Of classes the accuracy is taken,
+    or else the Brier score.
+    """
     scores = summary.get("scores")
     if "scores" in summary:
         for score, name, format_score in (
@@ -129,7 +133,11 @@ def _why(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def _gains(subject: ReportSubject, cards: dict[str, Any]) -> dict[str, Any]:
-    """Return the section on who gains how much, or why that is not known."""
+    """Return the section on who gains how much, or why that is not known.
+
+    ``cards`` is what `learner_cards` returned, for the sentences. A conclusion from moments or losses
+    alone has no errors to compare.
+    """
     pays, conclusion = subject.summary["pays"], subject.conclusion
     data: dict[str, Any] | str = subject.why_missing("Errors alone, with the coterie and with all")
     if conclusion is not None and pays is not None and not pays["n_compared"] and not conclusion.rounds:
@@ -140,7 +148,11 @@ def _gains(subject: ReportSubject, cards: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sections(subject: ReportSubject, cards: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the sections of the page in order; one whose numbers do not exist says why."""
+    """Return the sections of the page in order; one whose numbers do not exist says why.
+
+    What exists depends on the subject: a fitted model has all, a partition no models, a conclusion of
+    sites no rows.
+    """
     if subject.conclusion is not None and subject.site is not None:
         return _site_sections(subject, subject.conclusion, subject.site)
     summary, why_missing = subject.summary, subject.why_missing

@@ -45,7 +45,11 @@ def titled(words: object) -> str:
 
 
 def drawing(width: float, height: float, label: str, *inside: str, kind: str = "") -> str:
-    """Return a whole drawing; ``label`` says what it is to whoever cannot see it."""
+    """Return a whole SVG drawing of a size, in units that the page scales; ``inside`` is its markup.
+
+    ``label`` says what it shows to whoever cannot see it; ``kind`` is a further class for the style
+    sheet.
+    """
     return element(
         "svg",
         *inside,

@@ -19,7 +19,11 @@ def _without_admitted(data: dict[str, Any]) -> str:
 
 
 def losses_words(data: dict[str, Any]) -> list[str]:
-    """Say what the heat map of losses shows, with the typical cells inside and between coteries."""
+    """Say what the heat map of losses shows, with the typical cells inside and between coteries.
+
+    ``data`` is what `losses_picture` returned; its ``unit`` is a loss, a loss in units of noise, or a
+    dissimilarity.
+    """
     inside, between = data["inside"], data["between"]
     if data["unit"] == "dissimilarity":
         cell_text = (
@@ -63,7 +67,7 @@ def losses_words(data: dict[str, Any]) -> list[str]:
 
 
 def map_words(data: dict[str, Any]) -> list[str]:
-    """Say what the map of learners shows."""
+    """Say how to read the map of learners, and who is not on it; ``data`` is what `map_picture` returned."""
     text = (
         "Each point is a learner, its colour and shape the coterie. Near learners have models that predict "
         "each other's rows; far ones are drawn nearer than they are."
@@ -74,7 +78,11 @@ def map_words(data: dict[str, Any]) -> list[str]:
 
 
 def curves_words(data: dict[str, Any]) -> list[str]:
-    """Say which rule chose the number of coteries, why, and what other rules and the bootstrap answer."""
+    """Say which rule chose the number of coteries, why, and what other rules and the bootstrap answer.
+
+    ``data`` has the ``rule`` that decided, the curve of each of the ``rules``, and the shares of numbers
+    in the ``bootstrap``.
+    """
     n_coteries, rule, rules = data["n_clusters"], data["rule"], data["rules"]
     coteries_text = counted(n_coteries, "coterie")
     choice_by_rule = {name: curve["chosen"] for name, curve in rules.items() if name != rule}
@@ -115,7 +123,11 @@ def curves_words(data: dict[str, Any]) -> list[str]:
 
 
 def gains_words(cards: dict[str, Any], pays: dict[str, Any]) -> list[str]:
-    """Say what the picture of gains shows: the scale, the typical gain, and who is not in it."""
+    """Say what the picture of gains shows: the scale, the typical gain, and who is not in it.
+
+    ``cards`` is what `learner_cards` returned, ``pays`` the part of the summary on gains. Entry 15 of a
+    card: its interval ends below the scale.
+    """
     error = "squared error" if cards["error"] == "RMSE" else cards["error"]
     if not pays["n_compared"]:
         return ["For no learner could an error alone be measured."]
@@ -138,7 +150,10 @@ def gains_words(cards: dict[str, Any], pays: dict[str, Any]) -> list[str]:
 
 
 def membership_words(data: dict[str, Any]) -> list[str]:
-    """Say how often resampled rows put the learners into their own coterie, and who is least sure."""
+    """Say how often resampled rows put the learners into their own coterie, and who is least sure.
+
+    ``data`` is what `membership_picture` returned. Without learners in it, all of them are sure.
+    """
     if not data["learners"]:
         times, who = f"{data['n_replicates']} times", counted(data["n_learners"], "learner")
         return [
@@ -162,7 +177,10 @@ def membership_words(data: dict[str, Any]) -> list[str]:
 
 
 def region_words(pair: dict[str, Any]) -> str:
-    """Say in which region of the predictors two coteries' predictions differ most, and by how much."""
+    """Say in which region of the predictors two coteries' predictions differ most, and by how much.
+
+    ``pair`` is one of the pairs of `differences_picture`.
+    """
     if not pair["regions"]:
         return ""
     region = pair["regions"][0]
@@ -177,7 +195,10 @@ def region_words(pair: dict[str, Any]) -> str:
 
 
 def differences_words(data: dict[str, Any]) -> list[str]:
-    """Say how far the coteries furthest apart differ, in which predictors, and which pairs are shown."""
+    """Say how far the coteries furthest apart differ, in which predictors, and which pairs are shown.
+
+    ``data`` is what `differences_picture` returned; its pairs are sorted by how far they are apart.
+    """
     pairs = data["pairs"]
     text = (
         "Two coteries' models predict the same rows; the line is the mean difference along the predictor "
@@ -203,7 +224,10 @@ def differences_words(data: dict[str, Any]) -> list[str]:
 
 
 def weights_words(data: dict[str, Any]) -> list[str]:
-    """Say which shares of a prediction come from the learner, its coterie and all, on average."""
+    """Say which shares of a prediction come from the learner, its coterie and all, on average.
+
+    ``data`` is what `weights_picture` returned. The weights were fitted on held-out rows.
+    """
     source_texts = [
         f"{percent_of_source}% from {name}"
         for name, percent_of_source in zip(data["names"], whole_percents(data["mean"]), strict=True)
