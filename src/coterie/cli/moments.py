@@ -152,12 +152,12 @@ def share_privately(
         try:
             with cache_errors():
                 message, privacy_account = send_once(X, y, lines=row_texts, again=replace, **options)
-            written = sealed.put(message, signer, replace=replace)
+            is_new = sealed.put(message, signer, replace=replace)
         except ValueError as error:
             if "earlier private message" in str(error) or "other content" in str(error):
                 raise CommandError(f"{error} Pass --replace if that is meant.") from None
             raise
-    what_happened = "shared" if written else "had shared already"
+    what_happened = "shared" if is_new else "had shared already"
     tell(f"{name} {what_happened}: noisy moments of {message.n_rows} rows.")
     whether_spent = (
         "the same message was sent before, and spends nothing anew"

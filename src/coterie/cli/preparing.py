@@ -201,6 +201,7 @@ def _usable(
     """
     learners = learner_names(frame[group])
     usable = learners.is_not_null()
+    # Each row is counted once, for the first reason: no learner, then no target, then no time.
     notes = _dropped(int((~usable).sum()), frame.height, group, "learner")
     responses = None
     if target is not None:

@@ -182,6 +182,7 @@ def go_on(
                 "of_at_most": settings.most_rounds if round_number <= settings.most_rounds else None,
                 "waiting": dict.fromkeys(not_answered, "It has not answered."),
             }
+        # The question stands already: ask or conclude once more, without those who did not answer it.
         left_out |= dict.fromkeys(not_answered, "it did not answer.")
 
 

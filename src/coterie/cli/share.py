@@ -124,14 +124,14 @@ def share(
     )
     earlier_shares = () if contents is None else contents.shares
     other_shares = tuple(earlier for earlier in earlier_shares if earlier.site != name)
-    ordered = columns if features else sites.in_their_order(columns, other_shares)
+    ordered_columns = columns if features else sites.in_their_order(columns, other_shares)
     classes = () if contents is None or contents.encoding is None else contents.encoding.classes
-    rows = sites.site_rows(frame, target, ordered, classes=classes)
+    rows = sites.site_rows(frame, target, ordered_columns, classes=classes)
     notes = list(rows.notes)
-    if ordered != columns:
+    if ordered_columns != columns:
         notes.append("The columns were put into the order that the other sites have.")
     site_options: dict[str, Any] = {"candidates": options.split_names([candidates]), "seed": seed}
-    site_options |= {"target": target, "columns": tuple(ordered), "classes": classes or None}
+    site_options |= {"target": target, "columns": tuple(ordered_columns), "classes": classes or None}
     with one_sentence(), gathered_warnings(notes):
         site = make_site(rows.X, rows.y, site=name, order=rows_in_order, **site_options)
         if site.selection.in_order:

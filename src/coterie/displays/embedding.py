@@ -111,15 +111,15 @@ class EmbeddingDisplay(Display):
 
     def _pairs(self, columns: Sequence[int] | None, most: int) -> list[tuple[int, int]]:
         """Return the pairs of columns to draw: the given one, or those that separate the clusters best."""
-        n_columns = self.embedding.shape[1]
+        embedding_width = self.embedding.shape[1]
         if columns is not None:
-            if len(columns) != 2 or not all(0 <= c < n_columns for c in columns):
+            if len(columns) != 2 or not all(0 <= c < embedding_width for c in columns):
                 raise ValueError(
-                    f"The 'columns' option must name two columns of the embedding, 0 to {n_columns - 1}. "
-                    f"Got {columns!r}."
+                    "The 'columns' option must name two columns of the embedding, 0 to "
+                    f"{embedding_width - 1}. Got {columns!r}."
                 )
             return [(columns[0], columns[1])]
-        return _telling_pairs(self.embedding, self.labels, most) if n_columns > 1 else []
+        return _telling_pairs(self.embedding, self.labels, most) if embedding_width > 1 else []
 
     def plot(self, ax: Any = None, *, columns: tuple[int, int] | None = None, **kwargs: Any) -> Self:
         """Draw the learners.
