@@ -20,14 +20,18 @@ class StrictError(ValueError):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs of a JSON object as a dict; refuse a field that stands twice."""
-    result = dict(pairs)
-    if len(result) < len(pairs):
+    """Return the names and values of a JSON object as a dict; refuse a name that stands twice.
+
+    Parsers differ in which of the two values they take, so that one file would mean two things.
+    """
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise StrictError("A field stands twice in one object.")
-    return result
+    return fields
 
 
 def _not_finite(text: str) -> Any:
+    """Refuse NaN and infinities, which Python's parser takes though JSON does not know them."""
     raise StrictError(f"Numbers must be finite. Got {text}.")
 
 
@@ -44,17 +48,17 @@ def parse_json(text: bytes) -> Any:
 
 @cache
 def hints_of(record: type) -> Mapping[str, Any]:
-    """Return the types of a record's fields by name."""
+    """Return the types of a record's fields by name; the answer is kept, for it is slow to find."""
     return get_type_hints(record)
 
 
 def _origin(hint: Any) -> Any:
-    """Return what a hint is without its arguments."""
-    kind = get_origin(hint) or hint
-    while hasattr(kind, "__value__"):
+    """Return the type of a hint without its arguments: ``tuple`` of ``tuple[int, ...]``."""
+    bare_type = get_origin(hint) or hint
+    while hasattr(bare_type, "__value__"):
         # A named alias, as that of NumPy's arrays is since 2.5.
-        kind = get_origin(kind.__value__) or kind.__value__
-    return kind
+        bare_type = get_origin(bare_type.__value__) or bare_type.__value__
+    return bare_type
 
 
 class HintReader:
@@ -75,29 +79,33 @@ class HintReader:
         """Refuse a list or an object that is too long; nothing is, unless a subclass says so."""
 
     def record(self, kind: type, value: Any, where: str) -> Any:
-        """Return a record inside another one."""
+        """Return a record (dataclass ``kind``) from the value of a field that holds one."""
         raise NotImplementedError
 
     def fields(self, kind: type, parts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields of a record, each of which must be known."""
+        """Return the checked fields of a record from a JSON object; each name must be a field of ``kind``."""
         hints = hints_of(kind)
         return {name: self.read(hints[name], part, name) for name, part in parts.items()}
 
     def read(self, hint: Any, value: Any, where: str) -> Any:
-        """Return a value as its hint wants it, or raise."""
-        kind, inner = _origin(hint), get_args(hint)
-        if kind in self.leaves:
-            return self.leaves[kind](value, where)
-        if kind in (Union, UnionType):
-            return self._option(inner, value, where)
-        if kind is tuple:
-            return self._tuple(inner, value, where)
-        if kind in (dict, Mapping):
-            return self._mapping(inner, value, where)
-        return self.record(kind, value, where)
+        """Return a value as its type hint wants it, or raise the reader's refusal.
+
+        ``where`` is the name of the field, for the error. Types that are no leaf, union, tuple or
+        dict are records.
+        """
+        bare_type, type_arguments = _origin(hint), get_args(hint)
+        if bare_type in self.leaves:
+            return self.leaves[bare_type](value, where)
+        if bare_type in (Union, UnionType):
+            return self._option(type_arguments, value, where)
+        if bare_type is tuple:
+            return self._tuple(type_arguments, value, where)
+        if bare_type in (dict, Mapping):
+            return self._mapping(type_arguments, value, where)
+        return self.record(bare_type, value, where)
 
     def _option(self, options: tuple[Any, ...], value: Any, where: str) -> Any:
-        """Read a value of a union: the first type that takes it."""
+        """Read a value of a union (``int | None``): the first type that takes it, else the last's error."""
         if value is None and NoneType in options:
             return None
         *others, last = (option for option in options if option is not NoneType)
@@ -108,26 +116,29 @@ class HintReader:
                 continue
         return self.read(last, value, where)
 
-    def _tuple(self, inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
-        """Read a list as a tuple, of fixed length or of any."""
+    def _tuple(self, entry_hints: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+        """Read a list as a tuple, of fixed length or, with ``...`` as the last hint, of any length.
+
+        Leaves are called directly there, for long lists of numbers are common.
+        """
         if not isinstance(value, self.sequence):
             raise self.refusal(where, "a list", value)
-        if inner[-1] is Ellipsis:
+        if entry_hints[-1] is Ellipsis:
             self.check_size(value, where)
-            leaf = self.leaves.get(inner[0])
+            leaf = self.leaves.get(entry_hints[0])
             if leaf is not None:
                 return tuple([leaf(entry, where) for entry in value])
-            return tuple([self.read(inner[0], entry, where) for entry in value])
-        if len(value) != len(inner):
-            raise self.refusal(where, f"a list of {len(inner)} entries", value)
-        return tuple(self.read(hint, entry, where) for hint, entry in zip(inner, value, strict=True))
+            return tuple([self.read(entry_hints[0], entry, where) for entry in value])
+        if len(value) != len(entry_hints):
+            raise self.refusal(where, f"a list of {len(entry_hints)} entries", value)
+        return tuple(self.read(hint, entry, where) for hint, entry in zip(entry_hints, value, strict=True))
 
-    def _mapping(self, inner: tuple[Any, ...], value: Any, where: str) -> dict[Any, Any]:
-        """Read an object as a dict, its names and its entries."""
+    def _mapping(self, hints: tuple[Any, ...], value: Any, where: str) -> dict[Any, Any]:
+        """Read a JSON object as a dict whose names and entries both follow the hints in ``inner``."""
         if not isinstance(value, dict):
             raise self.refusal(where, "an object", value)
         self.check_size(value, where)
         return {
-            self.read(inner[0], name, where): self.read(inner[1], entry, where)
+            self.read(hints[0], name, where): self.read(hints[1], entry, where)
             for name, entry in value.items()
         }

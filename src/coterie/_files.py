@@ -28,34 +28,41 @@ if sys.platform != "win32":
 # Of renameat2: refuse a name that is taken; let two names change places; look from the present folder.
 _NOREPLACE, _EXCHANGE, _AT_FDCWD = 1, 2, -100
 # Errors that a write reports without the name of its file.
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 # What a file system without links says.
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+_NO_LINK_ERRORS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 # How often to look again where another process removes the file of a lock at the same moment.
-_ATTEMPTS = 100
+_LOCK_ATTEMPTS = 100
 # What `read_plain` reads of a file, unless its reader says so.
 MOST_PLAIN = 2**30
 _TEMPORARY = re.compile(r"\.coterie-[0-9a-f]{8}-[0-9a-f]{16}\.tmp", re.ASCII)
 
 
 def _mark() -> str:
-    """Return what tells this user's files on this machine from all others."""
+    """Return eight hexadecimal digits that stand for this user on this machine, in names of temporary files.
+
+    A writer removes only files with its own mark, for it cannot tell whether those of other machines are
+    in use.
+    """
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
     return hashlib.sha256(f"{platform.node()}\n{user}".encode()).hexdigest()[:8]
 
 
 def read_plain(path: Path, most: int = MOST_PLAIN) -> bytes:
-    """Return the bytes of a file; a long one, a device or a pipe, which may have no end, is a ValueError."""
+    """Return the bytes of a regular file of at most ``most`` bytes; refuse a longer one, a device or a pipe.
+
+    Devices and pipes may have no end, and opening a pipe could wait for ever.
+    """
     # Without waiting for the other end of a pipe.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
-        result = os.fstat(handle)
-        if stat.S_ISDIR(result.st_mode):
+        status = os.fstat(handle)
+        if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(result.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise ValueError(f"{str(path)!r} is no plain file: check the path.")
         with open(handle, "rb", closefd=False) as file:
-            content = file.read(min(result.st_size, most) + 1)
+            content = file.read(min(status.st_size, most) + 1)
     finally:
         os.close(handle)
     if len(content) > most:
@@ -86,7 +93,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def _is_at(handle: int, path: Path) -> bool:
-    """Tell whether an open file is still the one that lies under a name."""
+    """Tell whether an open file still lies under its name, and nobody has removed or replaced it."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except FileNotFoundError:
@@ -94,7 +101,7 @@ def _is_at(handle: int, path: Path) -> bool:
 
 
 def _open_mark(path: Path) -> int | None:
-    """Open a file, made with its folder where it is missing; None where somebody has just removed them."""
+    """Open a lock's file, made with its folder where it is missing; None: somebody has just removed it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
@@ -112,7 +119,7 @@ def locked(path: Path) -> Iterator[None]:
 
     The file is made where it is missing, and is not removed. The lock ends with the block or the process.
     """
-    for _ in range(_ATTEMPTS):
+    for _ in range(_LOCK_ATTEMPTS):
         handle = _open_mark(path)
         if handle is None:
             continue
@@ -147,7 +154,10 @@ def remove_stale(folder: Path) -> None:
 
 
 def _remove_unlocked(path: Path) -> None:
-    """Remove a regular file that no process has locked."""
+    """Remove a regular file that no process has locked: whoever wrote it has been killed.
+
+    Links are not followed, and errors are ignored.
+    """
     with suppress(OSError):
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return
@@ -165,7 +175,11 @@ def _remove_unlocked(path: Path) -> None:
 
 
 def _open_temporary(folder: Path, mode: int) -> tuple[int, Path]:
-    """Open a new temporary file and lock it; a tidier that came in between has removed it, so try again."""
+    """Open a new temporary file and lock it; return its handle and path.
+
+    Between opening and locking, another process may take the file for one left behind and remove it. Then
+    another one is opened.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
         path = folder / f".coterie-{_mark()}-{secrets.token_hex(8)}.tmp"
@@ -176,7 +190,7 @@ def _open_temporary(folder: Path, mode: int) -> tuple[int, Path]:
 
 
 def renameat2(source: Path, target: Path, flags: int) -> bool:
-    """Rename as Linux can, in one step, with the flags of its manual; both lie on one file system.
+    """Rename in one step with Linux's flags, such as not to replace; both paths lie on one file system.
 
     Returns False where the system has no such call: nothing has happened then.
     """
@@ -185,8 +199,8 @@ def renameat2(source: Path, target: Path, flags: int) -> bool:
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if call is None:
         return False
-    old, new = os.fsencode(source), os.fsencode(target)
-    if call(_AT_FDCWD, old, _AT_FDCWD, new, ctypes.c_uint(flags)) == 0:
+    source_bytes, target_bytes = os.fsencode(source), os.fsencode(target)
+    if call(_AT_FDCWD, source_bytes, _AT_FDCWD, target_bytes, ctypes.c_uint(flags)) == 0:
         return True
     error = ctypes.get_errno()
     # A kernel or a file system without this call.
@@ -201,14 +215,18 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def _put_fresh(temporary: Path, path: Path) -> None:
-    """Give a file its name, unless the name is taken."""
+    """Rename a temporary file to ``path``; FileExistsError if that name is taken.
+
+    No way may replace a file that another process makes at the same moment. Linux has a call for that;
+    elsewhere a link does it, which fails if the name is taken.
+    """
     if renameat2(temporary, path, _NOREPLACE):
         return
     try:
-        # A link, unlike a rename, fails where somebody was quicker.
+        # A rename would replace the other file.
         os.link(temporary, path)
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno not in _NO_LINK_ERRORS:
             raise
         # A file system without links: who was quicker by a moment is not seen.
         if os.path.lexists(path):
@@ -253,9 +271,9 @@ def write_whole(
                 os.fsync(handle)
             if mode is None and not fresh:
                 with suppress(FileNotFoundError):
-                    old = os.lstat(path)
-                    if stat.S_ISREG(old.st_mode):
-                        os.chmod(temporary, stat.S_IMODE(old.st_mode))
+                    replaced_status = os.lstat(path)
+                    if stat.S_ISREG(replaced_status.st_mode):
+                        os.chmod(temporary, stat.S_IMODE(replaced_status.st_mode))
             # Windows renames no open file; elsewhere the lock is kept until the file has its name.
             if sys.platform == "win32":
                 file.close()
@@ -267,7 +285,7 @@ def write_whole(
     except OSError as error:
         # The name of the temporary file tells nobody anything.
         ours = isinstance(error.filename, str) and is_temporary(os.path.basename(error.filename))
-        if ours or (error.filename is None and error.errno in _DISK):
+        if ours or (error.filename is None and error.errno in _DISK_ERRORS):
             raise type(error)(error.errno, error.strerror, str(path)) from None
         raise
     finally:

@@ -13,7 +13,7 @@ LONGEST_BRIEF = 100
 
 
 def brief(value: object) -> str:
-    """Return a value for a sentence: in one line, of a bearable length, with control characters escaped."""
+    """Return a value's text for an error: one line of at most `LONGEST_BRIEF` letters."""
     try:
         text = repr(value.item() if isinstance(value, np.generic) else value)
     # An object may fail to describe itself.
@@ -32,9 +32,9 @@ def check_option(value: object, name: str, known: Iterable[object], *, alternati
 
 
 def check_count(value: object, name: str, *, least: int = 1, most: int | None = None) -> int:
-    """Refuse anything but an integer of at least ``least``, and at most ``most`` where that is given."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or int(value) < least or (most is not None and int(value) > most):  # type: ignore[call-overload]
+    """Return an integer option after a check that it is from ``least`` to ``most`` (None: no upper bound)."""
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_integer or int(value) < least or (most is not None and int(value) > most):  # type: ignore[call-overload]
         bound = "" if most is None else f" and at most {most}"
         raise ValueError(
             f"The {name!r} option must be an integer of at least {least}{bound}. Got {brief(value)}."
@@ -43,7 +43,10 @@ def check_count(value: object, name: str, *, least: int = 1, most: int | None = 
 
 
 def check_positive(value: object, name: str, alternatives: str) -> float:
-    """Refuse anything but a positive, finite number."""
+    """Return an option as a float after a check that it is positive and finite.
+
+    ``alternatives`` says in the error what else the option may be.
+    """
     number = float("nan")
     if isinstance(value, Real) and not isinstance(value, bool):
         with suppress(OverflowError):
@@ -56,9 +59,12 @@ def check_positive(value: object, name: str, alternatives: str) -> float:
 
 
 def check_coverage(value: object, caller: str) -> float:
-    """Return the share of responses that are to be covered, a number between 0 and 1."""
-    number = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-    if not (number and 0 < value < 1):  # type: ignore[operator]
+    """Return a coverage, the share of responses that intervals or sets are to hold: between 0 and 1.
+
+    ``caller`` is the method whose argument it is, for the error.
+    """
+    is_number = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+    if not (is_number and 0 < value < 1):  # type: ignore[operator]
         raise ValueError(
             f"The 'coverage' argument of {caller} must be a number between 0 and 1, such as 0.9. "
             f"Got {brief(value)}."

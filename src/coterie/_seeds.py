@@ -18,7 +18,10 @@ from coterie._options import brief
 
 
 def as_entropy(random_state: Any) -> int:
-    """Turn whatever scikit-learn accepts as ``random_state`` into one integer."""
+    """Return one integer for anything that scikit-learn takes as ``random_state``.
+
+    Each learner's generator starts from it and the learner's id; see `generator_for`.
+    """
     if isinstance(random_state, Integral) and int(random_state) >= 0:
         return int(random_state)
     try:
@@ -32,7 +35,11 @@ def as_entropy(random_state: Any) -> int:
 
 
 def generator_for(entropy: int, learner_id: object) -> np.random.Generator:
-    """Return the generator of one learner; an id and its text give the same one."""
+    """Return a random generator that depends on the seed and the learner's id alone.
+
+    The order of learners and the number of workers then change nothing. An id and its text give the same
+    generator, for tables may hold either.
+    """
     digest = hashlib.blake2b(str(learner_id).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return np.random.default_rng([entropy, int.from_bytes(digest, "little")])
 
@@ -43,7 +50,7 @@ def integer_seed(generator: np.random.Generator) -> int:
 
 
 def seed_estimator(estimator: Any, seed: int) -> Any:
-    """Set every ``random_state`` left at None; a seed that the user set is the user's."""
+    """Set every ``random_state`` that is None, also in nested estimators; a user's own seed stays."""
     if not hasattr(estimator, "get_params"):
         if getattr(estimator, "random_state", seed) is None:
             estimator.random_state = seed

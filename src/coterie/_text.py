@@ -18,38 +18,42 @@ def counted(count: int, noun: str) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return a number as a short text; a dash where there is none."""
+    """Return a number with ``digits`` significant digits as text; a dash for None or what is not finite."""
     if value is None or not math.isfinite(value):
         return NOTHING
     if value and not 1e-3 <= abs(value) < 1e6:
         return f"{value:.{digits - 1}e}".replace("-", MINUS)
-    indices = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
-    return f"{value:,.{min(indices, 6)}f}".replace("-", MINUS)
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:,.{min(decimals, 6)}f}".replace("-", MINUS)
 
 
 def percent(share: float | None, *, sign: bool = False) -> str:
-    """Return a share as a percentage; a dash where there is none."""
+    """Return a share (0.25) as a percentage (25%); ``sign`` adds a plus, None is a dash."""
     if share is None or math.isnan(share) or share == math.inf:
         return NOTHING
     if share < -9.99:
         return f"< {MINUS}999%"
-    whole = round(100 * share)
-    return f"{whole:{'+' if sign and whole else ''}d}%".replace("-", MINUS)
+    rounded_percent = round(100 * share)
+    return f"{rounded_percent:{'+' if sign and rounded_percent else ''}d}%".replace("-", MINUS)
 
 
 def whole_percents(shares: Sequence[float | None]) -> list[int]:
-    """Return shares of a whole as whole percentages that sum to what the shares do: largest remainders."""
+    """Round shares to whole percentages whose sum is that of the shares, rounded: 100 for parts of a whole.
+
+    All are rounded down, and those with the largest remainders get one more each. None and what is not
+    finite count as zero.
+    """
     exact = [100 * share if share is not None and math.isfinite(share) else 0.0 for share in shares]
-    whole = [math.floor(value) for value in exact]
-    missing = round(sum(exact)) - sum(whole)
-    nearest = sorted(range(len(exact)), key=lambda index: whole[index] - exact[index])
-    for index in nearest[:missing]:
-        whole[index] += 1
-    return whole
+    percents = [math.floor(value) for value in exact]
+    n_to_add = round(sum(exact)) - sum(percents)
+    by_remainder = sorted(range(len(exact)), key=lambda index: percents[index] - exact[index])
+    for index in by_remainder[:n_to_add]:
+        percents[index] += 1
+    return percents
 
 
 def joined(names: Sequence[str], most: int = 3) -> str:
-    """Join names for a sentence, the rest as a count."""
+    """Join names as in 'a, b and c'; beyond ``most`` of them, the rest is a count."""
     first, rest = list(names[:most]), len(names) - most
     if rest > 0:
         return f"{', '.join(first)} and {rest} more"

@@ -44,20 +44,20 @@ def admit(
 
     if out is not None:
         check_file(Path(out), force=force)
-    text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
-    fitted, _, rows = open_with_rows(model, tables, with_target=True, **text)
+    text_options: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+    fitted, _, rows = open_with_rows(model, tables, with_target=True, **text_options)
     notes = list(rows.notes)
     with one_sentence(), gathered_warnings(notes, strict=strict):
         labels = fitted.admit(rows.X, rows.y, groups=rows.groups)
     # Newcomers are the last ones in the table of gains.
-    placed = table_rows({name: column[-len(labels) :] for name, column in fitted.gains_.items()})
+    rows_of_newcomers = table_rows({name: column[-len(labels) :] for name, column in fitted.gains_.items()})
     if out is not None:
         with disk_errors(Path(out)):
             coterie.save(fitted, out)
     if as_json:
-        tell_json({"newcomers": placed, "notes": notes, "out": out})
+        tell_json({"newcomers": rows_of_newcomers, "notes": notes, "out": out})
         return
     say_notes(notes)
-    show_rows([name for name in _PRINTED_COLUMNS if name in placed[0]], placed)
+    show_rows([name for name in _PRINTED_COLUMNS if name in rows_of_newcomers[0]], rows_of_newcomers)
     if out is not None:
         tell(f"The model that knows them is {out}")

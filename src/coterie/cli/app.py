@@ -77,7 +77,7 @@ def _refuse(text: object, code: int) -> NoReturn:
 
 
 def _run() -> int:
-    """Run a command; return its exit code."""
+    """Run the command of ``sys.argv``, return its exit code; errors of usage end with a sentence."""
     try:
         outcome = typer.main.get_command(app)(standalone_mode=False)
     except _parsing.NoArgsIsHelpError as error:
@@ -106,8 +106,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
-        what = "A file" if error.filename is None else repr(str(error.filename))
-        _refuse(f"{what} cannot be used ({error.strerror or error}): check the path and the disk.", 2)
+        file_text = "A file" if error.filename is None else repr(str(error.filename))
+        _refuse(f"{file_text} cannot be used ({error.strerror or error}): check the path and the disk.", 2)
     except MemoryError:
         _refuse("The memory is full: give fewer rows, or read Parquet files with --memory.", 2)
     # The package tells which extra is missing.

@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 def _line(note: ColumnNote) -> str:
-    """Describe a column in one line."""
-    parts = [f"{note.name}: {note.kind}"]
+    """Describe in one line what a site says of a column: kind, entries, rounded centre and size, gaps."""
+    remarks = [f"{note.name}: {note.kind}"]
     if note.levels:
-        parts.append("entries " + ", ".join(note.levels))
+        remarks.append("entries " + ", ".join(note.levels))
     if note.middle is not None:
-        parts.append(f"middle about {note.middle:g}")
+        remarks.append(f"middle about {note.middle:g}")
     if note.size is not None:
-        parts.append(f"size about {note.size:g}")
+        remarks.append(f"size about {note.size:g}")
     if note.gaps:
-        parts.append("has gaps")
-    return "; ".join(parts)
+        remarks.append("has gaps")
+    return "; ".join(remarks)
 
 
 def revealed(message: Columns) -> list[str]:
-    """Return what a site says of its columns, a line each."""
+    """Return, a line each, what a site tells others of its columns; a user reads it before it is sent."""
     return [
         f"site: {message.site}",
         f"entries that {message.fewest} rows or more have, and numbers rounded to one digit:",
@@ -73,13 +73,13 @@ def columns(
     if sealed is not None:
         sites.check_signer(sealed, signer, name)
     frame = read_tables(tables, delimiter=delimiter, encoding=encoding)
-    chosen = chosen_columns(
+    predictors = chosen_columns(
         frame.columns, target, None, options.split_names(features), options.split_names(drop)
     )
     classes = may_be_classes(frame[target], task)
     with one_sentence():
         message = describe_columns(
-            frame, site=name, target=target, columns=chosen, fewest=fewest, classes=classes
+            frame, site=name, target=target, columns=predictors, fewest=fewest, classes=classes
         )
         if sealed is None:
             tell("`coterie columns` would reveal:")
@@ -87,10 +87,10 @@ def columns(
                 tell(f"  {line}")
             return
         try:
-            written = sealed.put(message, signer, replace=replace)
+            is_new = sealed.put(message, signer, replace=replace)
         except ValueError as error:
             raise CommandError(f"{error} Pass --replace if the new one is right.") from None
-    tell(f"{name} {'named' if written else 'had named'} {len(chosen)} columns.")
+    tell(f"{name} {'named' if is_new else 'had named'} {len(predictors)} columns.")
     tell("When all sites have, anybody may run `coterie agree`.")
 
 
@@ -106,14 +106,14 @@ def agree(
     check_signer(sealed, signer)
     with one_sentence():
         contents = sealed.read()
-        result = agree_on(contents.columns)
-        sealed.put(result, signer, replace=True)
-    tell(f"{len(result.sites)} sites agree on the columns to predict {result.target!r} from:")
-    if result.classes:
-        tell(f"  {result.target} has the classes {', '.join(result.classes)}.")
-    for plan in result.columns:
+        encoding = agree_on(contents.columns)
+        sealed.put(encoding, signer, replace=True)
+    tell(f"{len(encoding.sites)} sites agree on the columns to predict {encoding.target!r} from:")
+    if encoding.classes:
+        tell(f"  {encoding.target} has the classes {', '.join(encoding.classes)}.")
+    for plan in encoding.columns:
         tell(f"  {plan.name}: {plan.remark}")
-    say_notes(result.notes)
+    say_notes(encoding.notes)
     if contents.shares or contents.moments:
         tell("Sites that have shared already share again, with --replace, if the columns have changed.")
     tell("Now run `coterie share` at every site.")

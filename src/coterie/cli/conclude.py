@@ -16,32 +16,32 @@ WITHOUT = "it was left out by --leave-out."
 EXIT_PENDING = 3
 
 
-def _report(found: dict[str, Any], *, as_json: bool) -> None:
-    """Print what concluding has come to: who is waited for, the next round, or the conclusion."""
+def _report(progress: dict[str, Any], *, as_json: bool) -> None:
+    """Print what `go_on` came to: who is waited for, the next round of questions, or the conclusion."""
     from coterie._options import listed
     from coterie.cli.summary import show_line, show_summary
 
     if as_json:
-        tell_json(found)
+        tell_json(progress)
         return
-    if found["state"] == "waiting for scores":
-        for site, reason in found["waiting"].items():
+    if progress["state"] == "waiting for scores":
+        for site, reason in progress["waiting"].items():
             tell(f"Waiting for {site}. {reason}")
         tell("To go on without them, pass --now, or --leave-out SITE for some.")
         return
-    if found["state"] == "asking":
-        most = "" if found["of_at_most"] is None else f" of at most {found['of_at_most']}"
+    if progress["state"] == "asking":
+        bound = "" if progress["of_at_most"] is None else f" of at most {progress['of_at_most']}"
         tell(
-            f"Round {found['round']}{most}: run `coterie score` again at "
-            f"{listed(list(found['waiting']), most=8)}, then `coterie conclude`."
+            f"Round {progress['round']}{bound}: run `coterie score` again at "
+            f"{listed(list(progress['waiting']), most=8)}, then `coterie conclude`."
         )
         return
-    show_summary(found)
-    for site, reason in found["left_out"].items():
+    show_summary(progress)
+    for site, reason in progress["left_out"].items():
         show_line(f"Left out: {site}. {reason[:1].upper()}{reason[1:]}")
     show_line("Each site predicts with its coterie: coterie predict FOLDER TABLE --name SITE")
-    if found["report"] is not None:
-        show_line(found["report"])
+    if progress["report"] is not None:
+        show_line(progress["report"])
 
 
 def conclude_command(
@@ -100,21 +100,21 @@ def conclude_command(
     signer = open_signer(sign, sealed)
     check_signer(sealed, signer)
     settings = Settings(parse_count(n_clusters), max_clusters, "noise", min_rows, refine_rounds, seed, rounds)
-    without = dict.fromkeys(leave_out or (), WITHOUT)
+    left_out = dict.fromkeys(leave_out or (), WITHOUT)
     with one_sentence():
         for contents in looks(sealed.read, wait):
-            why_not = lacking(contents, without)
-            if why_not is None:
-                result = go_on(sealed, contents, settings, without, signer, now=now)
-                if result["state"] == "concluded":
+            what_is_lacking = lacking(contents, left_out)
+            if what_is_lacking is None:
+                progress = go_on(sealed, contents, settings, left_out, signer, now=now)
+                if progress["state"] == "concluded":
                     break
-        if why_not is not None:
-            raise CommandError(why_not)
-    if result["state"] == "concluded":
-        conclusion = result.pop("conclusion")
-        result |= {**summarize(conclusion), "labels": conclusion.labels}
-        result["report"] = write_common_page(conclusion, sealed.path, report)
-    result["troubles"] = dict(contents.troubles)
-    _report(result, as_json=as_json)
-    if result["state"] != "concluded":
+        if what_is_lacking is not None:
+            raise CommandError(what_is_lacking)
+    if progress["state"] == "concluded":
+        conclusion = progress.pop("conclusion")
+        progress |= {**summarize(conclusion), "labels": conclusion.labels}
+        progress["report"] = write_common_page(conclusion, sealed.path, report)
+    progress["troubles"] = dict(contents.troubles)
+    _report(progress, as_json=as_json)
+    if progress["state"] != "concluded":
         raise typer.Exit(EXIT_PENDING)

@@ -12,18 +12,24 @@ from coterie.federated.recomputing import check_conclusion
 
 
 def _check_concluder(sealed: SealedFolder, contents: FolderContents, concluder: str) -> None:
-    """Refuse a conclusion that the one named did not sign."""
-    known = sealed.known_keys
-    if known is None:
+    """Refuse a conclusion that is not signed by the key which the list gives to ``concluder``.
+
+    A name alone proves nothing: the list of known keys says which public key the name has.
+    """
+    known_keys = sealed.known_keys
+    if known_keys is None:
         raise CommandError("--concluder needs --known-keys: a name alone is nobody's signature.")
-    if concluder not in known:
+    if concluder not in known_keys:
         raise CommandError(f"The list of --known-keys has no key of {concluder!r}: add its line there.")
-    if contents.concluder != known[concluder]:
+    if contents.concluder != known_keys[concluder]:
         raise CommandError(f"The conclusion is not signed by {concluder!r}: let {concluder!r} conclude.")
 
 
 def read_conclusion(sealed: SealedFolder, concluder: str | None) -> tuple[FolderContents, Conclusion]:
-    """Return what a folder holds, and its conclusion; refuse one that the one named did not sign."""
+    """Return what a folder holds, and its conclusion; refuse one that ``concluder`` did not sign.
+
+    None: any signature will do, and the caller checks what the conclusion says.
+    """
     contents = sealed.read()
     reason = next((w for n, w in contents.troubles.items() if n.startswith("conclusion")), None)
     if contents.conclusion is None and reason is not None:
@@ -36,13 +42,16 @@ def read_conclusion(sealed: SealedFolder, concluder: str | None) -> tuple[Folder
 
 
 def trusted_conclusion(sealed: SealedFolder, concluder: str | None) -> Conclusion:
-    """Return the conclusion that the one named has signed, or else what follows from the folder."""
+    """Return the conclusion signed by ``concluder``, or without that name what follows from the folder.
+
+    Whoever concluded may have written anything, also in numbers that no prediction is made of. So all of
+    it is computed again from the sites' messages, except who was left out.
+    """
     contents, conclusion = read_conclusion(sealed, concluder)
     if concluder is not None:
         return conclusion
-    # Whoever concluded may have written anything, also in numbers that no prediction is made of.
     if conclusion.mixtures:
-        result = check_conclusion(conclusion, contents.shares, contents.scores, contents.answered)
+        recomputed = check_conclusion(conclusion, contents.shares, contents.scores, contents.answered)
     else:
-        result = concluded_anew(contents).conclusion
-    return replace(result, left_out=conclusion.left_out)
+        recomputed = concluded_anew(contents).conclusion
+    return replace(recomputed, left_out=conclusion.left_out)

@@ -14,7 +14,7 @@ from coterie.cli.report import check_report
 
 
 def _table() -> Any:
-    """Return an example: who is of which truth is not in it."""
+    """Return the demo's table: 30 learners of 60 rows, six predictors and y, without the true groups."""
     import polars as pl
 
     from coterie.datasets import make_linear_learners
@@ -39,11 +39,11 @@ def demo(
         raise CommandError(
             "The demo ends in a report page: install coterie's extra 'report' first."
         ) from None
-    index = Workplace.named(out or "coterie-demo", force=force)
+    place = Workplace.named(out or "coterie-demo", force=force)
     frame = _table()
     rows, recipe = prepare(frame, target="y", group="learner")
     model = make_model("linear", n_jobs=1)
-    print_summary(run_fit(model, rows, recipe, index, table=frame), as_json=False)
-    by_hand = f"coterie fit {index.out}/learners.csv --target y --group learner --candidates linear"
+    print_summary(run_fit(model, rows, recipe, place, table=frame), as_json=False)
+    by_hand = f"coterie fit {place.out}/learners.csv --target y --group learner --candidates linear"
     tell(f"The same by hand: {by_hand}")
-    tell(f"{index.out}/report.html")
+    tell(f"{place.out}/report.html")

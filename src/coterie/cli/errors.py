@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 # Options with another name than in Python.
-_TYPED = {"n_jobs": "jobs", "random_state": "seed"}
+_COMMAND_LINE_NAMES = {"n_jobs": "jobs", "random_state": "seed"}
 
 
 class CommandError(Exception):
@@ -26,18 +26,18 @@ class Interrupted(CommandError):
 
 
 def _for_command_line(text: str) -> str:
-    """Return what the library says of an option as it concerns whoever types it."""
+    """Reword the library's error for the command line: 'n_jobs' option becomes --jobs."""
     text = re.sub(r" Or pass a scikit-learn \w+\.$", "", text)
     option = re.match(r"The '(\w+)' option ", text)
     if option is None:
         return text
-    name = _TYPED.get(option[1], option[1]).replace("_", "-")
+    name = _COMMAND_LINE_NAMES.get(option[1], option[1]).replace("_", "-")
     return f"--{name} {text[option.end() :]}"
 
 
 @contextmanager
 def one_sentence() -> Iterator[None]:
-    """Turn what the library refuses (options, rows, messages, files of models) into a command's error."""
+    """Turn a ValueError inside, with which the library refuses input, into a command's error."""
     try:
         yield
     except ValueError as error:
@@ -46,7 +46,7 @@ def one_sentence() -> Iterator[None]:
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn an error of the disk while results are written to a path into a command's error."""
+    """Turn an OSError inside, while results are written to ``path``, into a command's error with a remedy."""
     try:
         yield
     except OSError as error:
@@ -62,7 +62,7 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def cache_errors() -> Iterator[None]:
-    """Turn an error of the cache's disk into a command's error."""
+    """Turn an OSError inside, while the user's cache is used, into a command's error with a remedy."""
     try:
         yield
     except OSError as error:

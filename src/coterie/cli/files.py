@@ -33,33 +33,40 @@ def stem_of(path: Path) -> str:
 
 
 def matches(pattern: str) -> list[Path]:
-    """Return what is there under a name or matches a pattern, in sorted order."""
+    """Return the path of that name, or else those that match it as a pattern, sorted.
+
+    The name goes first: a file may be called ``a[1].csv``.
+    """
     there = Path(pattern).exists()
     return [Path(pattern)] if there else [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]
 
 
 def names_of(files: Sequence[Path]) -> list[str]:
-    """Return learners' names for files: without folder and suffix, unless two would have the same."""
+    """Return a learner's name for each file: its name without suffix, or paths where two would be equal."""
     stems = [stem_of(path) for path in files]
     return stems if len(set(stems)) == len(stems) else [str(path) for path in files]
 
 
 def _hint(path: Path) -> str:
-    """Return what may be meant by the name of a file that is not there."""
-    there = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = get_close_matches(path.name, there, n=1)
-    return f"did you mean {str(path.with_name(near[0]))!r}?" if near else "check the path."
+    """Return the end of an error on a missing file: the most similar name beside it, if there is one."""
+    names_in_folder = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    most_similar = get_close_matches(path.name, names_in_folder, n=1)
+    return f"did you mean {str(path.with_name(most_similar[0]))!r}?" if most_similar else "check the path."
 
 
 def find_files(patterns: Sequence[str]) -> list[Path]:
-    """Return the files that are named or match a pattern, in sorted order."""
+    """Return the files that are named or match a pattern, each once, those of a pattern sorted.
+
+    Folders, pipes, devices, unknown formats and names that match nothing are refused before anything
+    heavy is loaded.
+    """
     files: list[Path] = []
     for pattern in patterns:
-        result = matches(pattern)
-        if not result:
+        matching = matches(pattern)
+        if not matching:
             kind = "that matches " if glob.has_magic(pattern) else ""
             raise CommandError(f"There is no file {kind}{pattern!r}: {_hint(Path(pattern))}")
-        files.extend(result)
+        files.extend(matching)
     for path in files:
         if path.is_dir():
             raise CommandError(f"{str(path)!r} is a folder: name its files, as in '{path}/*.csv'.")

@@ -146,28 +146,28 @@ def fit(
     from coterie.cli.running import make_model, print_summary, run_fit
     from coterie.cli.tasks import CLASSIFICATION, REGRESSION, check_task
 
-    def place_for(stem: str) -> Workplace:
+    def place_named(stem: str) -> Workplace:
         return Workplace.named(out or f"coterie-{stem}", force=force, resume=resume)
 
     if report:
         check_report()
-    clustering: dict[str, Any] = {"max_clusters": max_clusters, "random_state": seed}
+    model_options: dict[str, Any] = {"max_clusters": max_clusters, "random_state": seed}
     if from_nvflare is not None:
         from coterie.cli.nvflare import cluster_nvflare
 
         if tables:
             raise CommandError("--from-nvflare takes the place of a table: give one of them.")
-        judged: dict[str, Any] = {"metric": metric, "higher_is_better": higher_is_better}
-        clustering["n_clusters"] = options.parse_count(n_clusters)
-        index = place_for(Path(from_nvflare).stem)
-        summary = cluster_nvflare(from_nvflare, index, **judged, **clustering, report=report)
+        metric_options: dict[str, Any] = {"metric": metric, "higher_is_better": higher_is_better}
+        model_options["n_clusters"] = options.parse_count(n_clusters)
+        place = place_named(Path(from_nvflare).stem)
+        summary = cluster_nvflare(from_nvflare, place, **metric_options, **model_options, report=report)
         print_summary(summary, as_json=as_json, verbose=verbose)
         return
     if not tables:
         raise CommandError("There is no table to fit: name a file, or try `coterie demo`.")
     require("name the column", target=target, group=group)
-    clustering |= {"n_clusters": n_clusters, "landmarks": landmarks, "collaboration": collaboration}
-    clustering |= {
+    model_options |= {"n_clusters": n_clusters, "landmarks": landmarks, "collaboration": collaboration}
+    model_options |= {
         "n_jobs": jobs or (-1 if memory is None else 1),
         "device": device,
         "order": order,
@@ -177,32 +177,32 @@ def fit(
     if log_target:
         if task == CLASSIFICATION:
             raise CommandError("--log-target is for numbers, not for classes: leave it out.")
-        clustering["log_target"], task = True, REGRESSION
-    model = make_model(candidates, **clustering, task=check_task(task))
-    columns: dict[str, Any] = {"target": target, "group": group, "by_file": group == FILENAME}
-    columns |= {"features": options.split_names(features), "drop": options.split_names(drop)}
+        model_options["log_target"], task = True, REGRESSION
+    model = make_model(candidates, **model_options, task=check_task(task))
+    column_options: dict[str, Any] = {"target": target, "group": group, "by_file": group == FILENAME}
+    column_options |= {"features": options.split_names(features), "drop": options.split_names(drop)}
     if memory is not None:
         from coterie.cli.partitions import find_learners
 
         if time is not None or log_target:
             raise CommandError("--memory does not take --time or --log-target yet: leave them out.")
-        rows, recipe, stem = find_learners(tables, memory=memory, **columns, task=task)
-        index = place_for(stem)
+        rows, recipe, stem = find_learners(tables, memory=memory, **column_options, task=task)
+        place = place_named(stem)
     else:
-        one = len(tables) == 1 and Path(tables[0]).exists()
-        index = place_for(stem_of(find_files(tables)[0]) if one else "fit")
-        by_file = columns["by_file"]
-        text: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
-        frame = read_tables(tables, **text, ids=[group], with_filename=by_file)
-        rows, recipe = prepare(frame, **columns, task=task, time=time)
+        is_one_file = len(tables) == 1 and Path(tables[0]).exists()
+        place = place_named(stem_of(find_files(tables)[0]) if is_one_file else "fit")
+        by_file = column_options["by_file"]
+        text_options: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+        frame = read_tables(tables, **text_options, ids=[group], with_filename=by_file)
+        rows, recipe = prepare(frame, **column_options, task=task, time=time)
         if log_target and rows.y is not None and rows.y.min() <= 0:
             raise CommandError(
                 f"--log-target needs a positive target, and {target!r} goes down to {rows.y.min():g}: "
                 "leave it out."
             )
         del frame
-    model = make_model(candidates, **clustering, task=CLASSIFICATION if rows.classes else REGRESSION)
-    named = Path(tables[0]).name if len(tables) == 1 else f"{len(tables)} tables"
-    recipe = replace(recipe, source=named, unit=unit)
-    summary = run_fit(model, rows, recipe, index, scheduler=scheduler, report=report)
+    model = make_model(candidates, **model_options, task=CLASSIFICATION if rows.classes else REGRESSION)
+    source = Path(tables[0]).name if len(tables) == 1 else f"{len(tables)} tables"
+    recipe = replace(recipe, source=source, unit=unit)
+    summary = run_fit(model, rows, recipe, place, scheduler=scheduler, report=report)
     print_summary(summary, as_json=as_json, verbose=verbose)

@@ -41,10 +41,12 @@ _FIT = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
 def _is_fit(name: str) -> bool:
+    """Tell whether a file's name is that of a finished learner (a checksum), or of one being written."""
     return _FIT.fullmatch(name) is not None or is_temporary(name)
 
 
 def _is_result(name: str) -> bool:
+    """Tell whether a file's name is that of a result, or of one being written."""
     return name in OUTPUTS or is_temporary(name)
 
 
@@ -57,14 +59,19 @@ def _is_folder(path: Path) -> bool:
 
 
 def _strangers(folder: Path, is_ours: Callable[[str], bool]) -> list[Path]:
-    """Return what is in a folder that we would not have put there: other names, folders, links."""
+    """Return the paths in a folder that we would not have put there: other names, folders, links."""
     with os.scandir(folder) as entries:
-        odd = [e.path for e in entries if not (is_ours(e.name) and e.is_file(follow_symlinks=False))]
-    return sorted(map(Path, odd))
+        stranger_paths = [
+            e.path for e in entries if not (is_ours(e.name) and e.is_file(follow_symlinks=False))
+        ]
+    return sorted(map(Path, stranger_paths))
 
 
 def _remove(folder: Path, is_ours: Callable[[str], bool]) -> None:
-    """Remove our files from a folder, and the folder once it is empty."""
+    """Remove the files of a folder whose names are ours, and the folder once it is empty; nothing else.
+
+    A link to a folder is not followed. What cannot be removed stays.
+    """
     if not _is_folder(folder):
         return
     for name in os.listdir(folder):
@@ -91,16 +98,19 @@ class Workplace:
 
     @classmethod
     def named(cls, out: str, *, force: bool = False, resume: bool = False) -> Workplace:
-        """Return the place of a folder that was named, once it is known that results may go there."""
+        """Return the workplace of ``--out``, after a check that results may go there.
+
+        ``force`` replaces old results; ``resume`` goes on with a run that was stopped.
+        """
         path = Path(out)
         # The folder's neighbour needs its name. What a link names gets the results.
         if path.name in ("", "..") or os.path.islink(path):
             path = Path(os.path.realpath(path))
         if not path.name:
             raise CommandError(f"{str(path)!r} is the root of a disk: give --out the name of a folder in it.")
-        index = cls(path, force, resume)
-        index.check()
-        return index
+        place = cls(path, force, resume)
+        place.check()
+        return place
 
     @property
     def state(self) -> Path:
@@ -113,7 +123,11 @@ class Workplace:
         return self.state / "fits"
 
     def _check_state(self) -> None:
-        """Refuse a folder for unfinished work that is not ours, or holds what is not ours."""
+        """Refuse a folder for unfinished work that is not ours, or holds what is not ours.
+
+        Nothing in it could be removed safely. It is ours if it belongs to this user, has our mark,
+        and all names in it are ones that we give.
+        """
         if not os.path.lexists(self.state):
             return
         remedy = "move it, or give --out another folder."
@@ -124,32 +138,36 @@ class Workplace:
             )
         if hasattr(os, "getuid") and self.state.lstat().st_uid != os.getuid():
             raise CommandError(f"The folder {str(self.state)!r} belongs to somebody else: {remedy}")
-        ours = {self.fits: _is_fit, self.state / RESULTS: _is_result, self.state / REPLACED: _is_result}
-        strange = [path for path in _strangers(self.state, MARK.__eq__) if path not in ours]
+        our_folders = {
+            self.fits: _is_fit,
+            self.state / RESULTS: _is_result,
+            self.state / REPLACED: _is_result,
+        }
+        stranger_paths = [path for path in _strangers(self.state, MARK.__eq__) if path not in our_folders]
         if not (self.state / MARK).exists():
-            strange = [self.state / name for name in os.listdir(self.state)]
-        for folder, is_ours in ours.items():
+            stranger_paths = [self.state / name for name in os.listdir(self.state)]
+        for folder, is_ours in our_folders.items():
             if os.path.lexists(folder):
-                strange += _strangers(folder, is_ours) if _is_folder(folder) else [folder]
-        if strange:
-            raise CommandError(f"{str(min(strange))!r} was not put there by coterie: {remedy}")
+                stranger_paths += _strangers(folder, is_ours) if _is_folder(folder) else [folder]
+        if stranger_paths:
+            raise CommandError(f"{str(min(stranger_paths))!r} was not put there by coterie: {remedy}")
 
     def has_fits(self) -> bool:
         """Tell whether a stopped run has left finished learners."""
         return _is_folder(self.fits) and any(_FIT.fullmatch(name) for name in os.listdir(self.fits))
 
     def _check_out(self) -> None:
-        """Refuse an output folder whose content would be lost."""
+        """Refuse an output folder with files that are not ours, or results that may not be replaced."""
         if os.path.lexists(self.out) and not _is_folder(self.out):
             raise CommandError(f"{str(self.out)!r} is a file: give --out the name of a folder.")
-        result = sorted(os.listdir(self.out)) if _is_folder(self.out) else []
-        strange = _strangers(self.out, _is_result) if result else []
-        if strange:
+        names = sorted(os.listdir(self.out)) if _is_folder(self.out) else []
+        stranger_paths = _strangers(self.out, _is_result) if names else []
+        if stranger_paths:
             raise CommandError(
-                f"The folder {str(self.out)!r} holds {strange[0].name!r}, which is not a result of coterie: "
-                "give --out another folder."
+                f"The folder {str(self.out)!r} holds {stranger_paths[0].name!r}, which is not a result of "
+                "coterie: give --out another folder."
             )
-        if result and not self.force:
+        if names and not self.force:
             raise CommandError(
                 f"The folder {str(self.out)!r} has results already: give --out another folder, or replace "
                 "them with --force."
@@ -162,7 +180,7 @@ class Workplace:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock of the run's folder; refuse if another process has it."""
+        """Hold the lock of the run's folder; refuse if another process writes the same results now."""
         try:
             with locked(self.state / MARK):
                 yield
@@ -182,7 +200,7 @@ class Workplace:
             self._check_out()
 
     def _bring_back(self) -> None:
-        """Undo a replacement that was killed between its two steps."""
+        """Undo a replacement that was killed between its two steps: old results return to their place."""
         if _is_folder(self.state / REPLACED):
             # Nothing is lost with an empty folder that somebody has made since.
             with suppress(OSError):
@@ -192,7 +210,11 @@ class Workplace:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other runs out while results are made; check once more what may have changed."""
+        """Keep other runs out of this folder while results are made, by a lock.
+
+        What was checked earlier is checked once more under the lock, for another run may have ended
+        since. At the end unfinished results are removed; finished learners stay for ``--resume``.
+        """
         with disk_errors(self.out):
             self._check_state()
             with self._locked():
@@ -207,7 +229,11 @@ class Workplace:
                 self._remove_mark()
 
     def _leave(self) -> None:
-        """Remove what is not finished; the mark goes last, and stays with finished learners."""
+        """Remove what is not finished; the mark goes last, and stays with finished learners.
+
+        The order matters: old results that were moved aside are brought back before anything is
+        removed, and without the mark the folder would not be known as ours.
+        """
         with suppress(OSError):
             self._bring_back()
             _remove(self.state / RESULTS, _is_result)
@@ -219,7 +245,7 @@ class Workplace:
             self._remove_mark()
 
     def _remove_mark(self) -> None:
-        """Remove the state folder if only the lock file is in it."""
+        """Remove the state folder with its lock file, if nothing else is in it."""
         with suppress(OSError):
             if os.listdir(self.state) == [MARK]:
                 (self.state / MARK).unlink()
@@ -231,7 +257,10 @@ class Workplace:
 
     @contextmanager
     def writing(self) -> Iterator[Path]:
-        """Give a new folder to write results to, and put it into its place once all of them are there."""
+        """Give a new folder to write results to, and put it into its place once all of them are there.
+
+        After an error the old results are still there, untouched.
+        """
         results = self.state / RESULTS
         with disk_errors(self.out):
             _remove(results, _is_result)
@@ -242,14 +271,17 @@ class Workplace:
             sync_folder(self.out.parent)
 
     def _put(self) -> None:
-        """Put the new results into their place: whoever looks finds the old ones or these."""
+        """Put the new results into their place: whoever looks finds the old ones or these.
+
+        On Linux the two folders change places in one step. Elsewhere it takes two, and `_bring_back`
+        undoes the first if the second was never made.
+        """
         results, replaced = self.state / RESULTS, self.state / REPLACED
         if not os.path.lexists(self.out):
             os.rename(results, self.out)
             return
         os.chmod(results, stat.S_IMODE(self.out.stat().st_mode))
         if not exchange(results, self.out):
-            # Two steps; `_bring_back` undoes the first where the second was never made.
             _remove(replaced, _is_result)
             os.rename(self.out, replaced)
             os.rename(results, self.out)

@@ -24,7 +24,7 @@ SEALED = (
 
 
 def _check_elsewhere(path: Path) -> None:
-    """Refuse to put a private key into a folder that is passed on."""
+    """Refuse to put a private key into a folder, or below one, that sites pass on: others would read it."""
     for folder in path.resolve().parents:
         if any(next(folder.glob(pattern), None) is not None for pattern in SEALED):
             raise CommandError(f"{str(folder)!r} is passed on among the sites: give --out another place.")

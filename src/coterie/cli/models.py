@@ -20,7 +20,7 @@ from coterie.estimator import CoterieEstimator
 
 
 def open_model(path: str, notes: list[str]) -> CoterieEstimator:
-    """Load a model; warnings go to the notes."""
+    """Load a model from a file; its warnings are added to ``notes``, its errors become one sentence."""
     try:
         with gathered_warnings(notes):
             model: CoterieEstimator = coterie.load(path)
@@ -33,7 +33,11 @@ def open_model(path: str, notes: list[str]) -> CoterieEstimator:
 def open_with_rows(
     path: str, tables: list[str], *, with_target: bool, **text: Any
 ) -> tuple[CoterieEstimator, pl.DataFrame, PreparedRows]:
-    """Load a model of `coterie fit`; return it with a table and its rows, whose notes include the model's."""
+    """Load a model of `coterie fit`; return it with a table and its rows, whose notes include the model's.
+
+    ``with_target``: rows without a target are left out. ``text`` says how text files are written; see
+    `read_tables`.
+    """
     notes: list[str] = []
     model = open_model(path, notes)
     recipe = getattr(model, "table_", None)
@@ -51,7 +55,7 @@ def open_with_rows(
 
 
 def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
-    """Refuse to overwrite a file, and to write where there is no folder."""
+    """Refuse to overwrite a file, unless ``force``, and to write where there is no folder."""
     if path.is_dir():
         raise CommandError(f"{str(path)!r} is a folder: give {option} the name of a file.")
     if os.path.lexists(path) and not force:

@@ -87,7 +87,7 @@ def parse_count(text: str) -> int | str:
 
 
 def parse_order(text: str) -> str | None:
-    """Return what ``--order`` means to the library."""
+    """Return the library's ``order`` for the text of ``--order``: auto as it is, None for none."""
     if text not in ("auto", "none"):
         raise CommandError(f"--order must be auto or none. Got {text!r}.")
     return None if text == "none" else text

@@ -22,7 +22,7 @@ _REMEDY = "Use `coterie admit` to place newcomers."
 
 
 def _check_wishes(coverage: float | None, strict: bool, folder: bool) -> None:
-    """Refuse a coverage that is none, and what a sealed folder lacks, whose sites keep their rows."""
+    """Refuse a coverage outside (0, 1), and options that a sealed folder cannot serve."""
     if coverage is not None and not 0 < coverage < 1:
         raise CommandError(f"--interval takes a number between 0 and 1, such as .9. Got {coverage:g}.")
     if coverage is not None and folder:
@@ -31,22 +31,25 @@ def _check_wishes(coverage: float | None, strict: bool, folder: bool) -> None:
         raise CommandError("--strict needs a model of `coterie fit`: a sealed folder has no rows of a fit.")
 
 
-def _column(name: str, n_rows: int, kept: Any, predicted: Any) -> polars.Series:
-    """Return predictions in the order of the table, null where a row has none."""
+def _column(name: str, n_rows: int, positions: Any, predicted: Any) -> polars.Series:
+    """Return predictions as a column with a row for each of the table's, null where a row has none.
+
+    ``kept`` has the positions in the table of the rows that were predicted.
+    """
     import numpy as np
     import polars as pl
 
     if predicted.dtype.kind != "f":
         labels = np.full(n_rows, None, dtype=object)
-        labels[kept] = predicted.tolist()
+        labels[positions] = predicted.tolist()
         return pl.Series(name, labels.tolist())
     predictions = np.full(n_rows, np.nan)
-    predictions[kept] = predicted
+    predictions[positions] = predicted
     return pl.Series(name, predictions, nan_to_null=True)
 
 
 def _label_sets(labels: list[Any], inside: Any) -> Any:
-    """Return the labels in the set of each row as one text, as in ``no | yes``."""
+    """Return the set of labels of each row as one text, as in ``no | yes``; ``inside`` is boolean (n, C)."""
     import numpy as np
 
     texts = [" | ".join(str(labels[index]) for index in np.flatnonzero(row)) for row in inside]
@@ -56,7 +59,12 @@ def _label_sets(labels: list[Any], inside: Any) -> Any:
 def _from_model(
     model: str, tables: list[str], coverage: float | None, strict: bool, **text: Any
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
-    """Return the learners and the predictions of a model, with intervals or sets if wanted, and notes."""
+    """Return learners and predictions of a fitted model as columns, with intervals or sets, and notes.
+
+    Of classes, the columns are the predicted label and the probability of each. ``coverage`` adds
+    intervals, or conformal sets of labels; None: neither. No column of predictions has the name of the
+    learners' column.
+    """
     from coterie.classifier import CoterieClassifier
     from coterie.cli.models import open_with_rows
     from coterie.cli.progress import gathered_warnings
@@ -66,38 +74,50 @@ def _from_model(
     with one_sentence(), gathered_warnings(notes, strict=strict):
         if isinstance(fitted, CoterieClassifier):
             probabilities = fitted.predict_proba(rows.X, groups=rows.groups)
-            result = {"": fitted.classes_[probabilities.argmax(axis=1)]}
+            values_by_ending = {"": fitted.classes_[probabilities.argmax(axis=1)]}
             labels = fitted.classes_.tolist()
-            result |= {f"_{label}": column for label, column in zip(labels, probabilities.T, strict=True)}
+            values_by_ending |= {
+                f"_{label}": column for label, column in zip(labels, probabilities.T, strict=True)
+            }
             if coverage is not None:
-                inside = fitted.predict_set(rows.X, groups=rows.groups, coverage=coverage)
-                end = "_set"
-                while end in result:
+                in_set = fitted.predict_set(rows.X, groups=rows.groups, coverage=coverage)
+                ending = "_set"
+                while ending in values_by_ending:
                     # A class is called so.
-                    end += "_"
-                result[end] = _label_sets(labels, inside)
+                    ending += "_"
+                values_by_ending[ending] = _label_sets(labels, in_set)
         else:
-            result = {"": fitted.predict(rows.X, groups=rows.groups)}
+            values_by_ending = {"": fitted.predict(rows.X, groups=rows.groups)}
             if coverage is not None:
-                ends = fitted.predict_interval(rows.X, groups=rows.groups, coverage=coverage)
-                result |= {"_low": ends[:, 0], "_high": ends[:, 1]}
-    said = [note.replace(_REMEDY_OF_LIBRARY, _REMEDY) for note in notes]
+                intervals = fitted.predict_interval(rows.X, groups=rows.groups, coverage=coverage)
+                values_by_ending |= {"_low": intervals[:, 0], "_high": intervals[:, 1]}
+    notes_for_command = [note.replace(_REMEDY_OF_LIBRARY, _REMEDY) for note in notes]
     group = fitted.table_.group
     # A column of the learner's own name is never hidden.
-    name = "predicted" if group.startswith("prediction") else "prediction"
-    columns = [_column(name + end, frame.height, rows.kept, values) for end, values in result.items()]
-    return [frame[group], *columns], tuple(said)
+    prefix = "predicted" if group.startswith("prediction") else "prediction"
+    columns = [
+        _column(prefix + ending, frame.height, rows.kept, predictions)
+        for ending, predictions in values_by_ending.items()
+    ]
+    return [frame[group], *columns], tuple(notes_for_command)
 
 
-def _folder_columns(height: int, kept: Any, predicted: Any, classes: tuple[str, ...]) -> list[polars.Series]:
-    """Return predictions as columns; of classes the label, and the probability of each."""
+def _folder_columns(
+    height: int, positions: Any, predicted: Any, classes: tuple[str, ...]
+) -> list[polars.Series]:
+    """Return predictions as columns; of classes the most probable label, and the probability of each."""
     import numpy as np
 
-    result = {"": predicted}
+    values_by_ending = {"": predicted}
     if classes:
-        result = {"": np.array(classes)[predicted.argmax(axis=1)]}
-        result |= {f"_{label}": part for label, part in zip(classes, predicted.T, strict=True)}
-    return [_column(f"prediction{end}", height, kept, part) for end, part in result.items()]
+        values_by_ending = {"": np.array(classes)[predicted.argmax(axis=1)]}
+        values_by_ending |= {
+            f"_{label}": predictions for label, predictions in zip(classes, predicted.T, strict=True)
+        }
+    return [
+        _column(f"prediction{ending}", height, positions, predictions)
+        for ending, predictions in values_by_ending.items()
+    ]
 
 
 def _from_folder(
@@ -109,7 +129,12 @@ def _from_folder(
     own: str | None,
     **text: Any,
 ) -> tuple[list[polars.Series], tuple[str, ...]]:
-    """Return the predictions of a site's coterie, and notes."""
+    """Return the predictions of a site's coterie from a concluded folder as columns, and notes.
+
+    Unless a trusted ``concluder`` signed the conclusion, it is computed again from the sites' messages,
+    for anybody may write into the folder. ``own`` is a table of the site's rows, for a conclusion from
+    moments.
+    """
     from coterie.cli.concluded import read_conclusion
     from coterie.cli.moments import predict_by_moments
     from coterie.cli.sites import encoded, open_folder, site_rows, site_table
@@ -128,18 +153,18 @@ def _from_folder(
             rows, predicted = predict_by_moments(contents, site, frame, own_rows)
             return _folder_columns(frame.height, rows.kept, predicted, conclusion.classes), rows.notes
         # Its own share says how many rows it has.
-        weights = {site: 0.0, **conclusion.mixture(site).weights}
+        weight_of = {site: 0.0, **conclusion.mixture(site).weights}
         if own is not None:
             raise CommandError("--own goes with sites that sent moments; here they shared models.")
-        mine = contents.share_of(site)
-        members = [share for share in contents.shares if share.site in weights]
+        own_share = contents.share_of(site)
+        members = [share for share in contents.shares if share.site in weight_of]
         for share in members:
             if share.sha != conclusion.models[share.site]:
                 raise CommandError(f"{share.site!r} has shared another model since: conclude again.")
         if concluder is None:
             # Whoever concluded may have written anything.
             check_conclusion(conclusion, contents.shares, contents.scores, contents.answered)
-        rows = site_rows(encoded(frame, contents), None, mine.columns, what="a predictor of the model")
+        rows = site_rows(encoded(frame, contents), None, own_share.columns, what="a predictor of the model")
         predicted = predict_federated(rows.X, site, members, conclusion)
     return _folder_columns(frame.height, rows.kept, predicted, conclusion.classes), rows.notes
 

@@ -20,7 +20,7 @@ from coterie.fit.out_of_core import RowSource
 from coterie.rows.ids import id_array
 
 # How alike a column's name must be to be offered for one that is not there.
-_ALIKE = 0.5
+_MIN_NAME_SIMILARITY = 0.5
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class PreparedRows:
     classes: bool = False
 
     def fit(self, model: CoterieEstimator) -> list[str]:
-        """Fit a model to them; return what is to be said of it."""
+        """Fit a model to these rows; return no notes, as `StreamedRows.fit` returns some."""
         model.fit(self.X, self.y, groups=self.groups)
         return []
 
@@ -59,29 +59,38 @@ class StreamedRows:
     classes: tuple[Any, ...] = ()
 
     def fit(self, model: CoterieEstimator) -> list[str]:
-        """Fit a model to them; return what is to be said of it."""
-        known = {"classes": self.classes} if self.classes else {}
-        model.fit_sources(self.sources, memory=self.memory, **known)
-        there, read = sum(s.n_rows for s in self.sources.values()), int(model.gains_["n_rows"].sum())
-        kept = sum(len(residuals) for residuals in model.selection_.residuals)
-        said = [
-            f"{read} of {there} rows were read, learner by learner; {kept} were kept for the clustering.",
+        """Fit a model, reading learner by learner; return notes on how many rows were read and kept."""
+        class_options = {"classes": self.classes} if self.classes else {}
+        model.fit_sources(self.sources, memory=self.memory, **class_options)
+        n_rows_in_files, n_rows_read = (
+            sum(source.n_rows for source in self.sources.values()),
+            int(model.gains_["n_rows"].sum()),
+        )
+        n_rows_kept = sum(len(residuals) for residuals in model.selection_.residuals)
+        notes = [
+            f"{n_rows_read} of {n_rows_in_files} rows were read, learner by learner; {n_rows_kept} were kept "
+            "for the clustering.",
             "What becomes of the columns was decided by some rows of some learners.",
         ]
-        if there > read:
-            said.append(f"{there - read} rows have no target, or were too many for the memory.")
-        return said
+        if n_rows_in_files > n_rows_read:
+            notes.append(
+                f"{n_rows_in_files - n_rows_read} rows have no target, or were too many for the memory."
+            )
+        return notes
 
 
 def check_columns(names: Sequence[str], known: Sequence[str], option: str) -> None:
-    """Refuse names that are not columns, with the nearest one that is."""
+    """Refuse ``names`` that are not among the ``known`` columns; offer the most similar one.
+
+    ``option`` says in the error who asks for the column.
+    """
     for name in names:
         if name in known:
             continue
-        folded = {other.casefold(): other for other in reversed(known)}
-        near = get_close_matches(name.casefold(), folded, n=1, cutoff=_ALIKE)
-        if near:
-            hint = f"did you mean {folded[near[0]]!r}?"
+        name_by_lower_case = {other.casefold(): other for other in reversed(known)}
+        close_names = get_close_matches(name.casefold(), name_by_lower_case, n=1, cutoff=_MIN_NAME_SIMILARITY)
+        if close_names:
+            hint = f"did you mean {name_by_lower_case[close_names[0]]!r}?"
         else:
             first_columns = ", ".join(repr(other) for other in known[:12])
             hint = f"there are {first_columns}" + (" and more." if len(known) > 12 else ".")
@@ -91,16 +100,24 @@ def check_columns(names: Sequence[str], known: Sequence[str], option: str) -> No
 def chosen_columns(
     known: Sequence[str], target: str, group: str | None, features: Sequence[str], drop: Sequence[str]
 ) -> list[str]:
-    """Return the predictors that were named, or all columns but the target and the group."""
-    taken = [target] if group is None else [target, group]
-    wanted = (([target], "--target"), (taken[1:], "--group"), (features, "--features"), (drop, "--drop"))
-    for names, option in wanted:
+    """Return the predictors: ``features`` if given, else all columns but target and group; without ``drop``.
+
+    Names that are not columns, and a target or group among the predictors, are refused.
+    """
+    target_and_group = [target] if group is None else [target, group]
+    names_by_option = (
+        ([target], "--target"),
+        (target_and_group[1:], "--group"),
+        (features, "--features"),
+        (drop, "--drop"),
+    )
+    for names, option in names_by_option:
         check_columns(names, known, option)
     if target == group:
         raise CommandError(f"The column {target!r} cannot be both target and group: name two columns.")
-    chosen = features or [name for name in known if name not in taken]
+    chosen = features or [name for name in known if name not in target_and_group]
     chosen = [name for name in dict.fromkeys(chosen) if name not in drop]
-    for name in taken:
+    for name in target_and_group:
         if name in chosen:
             raise CommandError(f"The column {name!r} cannot be a predictor, too: take it out of --features.")
     if not chosen:
@@ -109,24 +126,24 @@ def chosen_columns(
 
 
 def target_values(frame: pl.DataFrame, target: str) -> pl.Series:
-    """Return the response as numbers, null where it is missing or infinite."""
-    values = frame[target]
-    if not values.dtype.is_numeric() and values.dtype != pl.Boolean and values.dtype != pl.Null:
-        examples = values.drop_nulls()
-        if values.dtype == pl.String:
-            odd = examples.filter(examples.cast(pl.Float64, strict=False).is_null())
-            examples = odd if len(odd) else examples
+    """Return the target column as numbers, null where it is missing or infinite; refuse text."""
+    column = frame[target]
+    if not column.dtype.is_numeric() and column.dtype != pl.Boolean and column.dtype != pl.Null:
+        examples = column.drop_nulls()
+        if column.dtype == pl.String:
+            not_numbers = examples.filter(examples.cast(pl.Float64, strict=False).is_null())
+            examples = not_numbers if len(not_numbers) else examples
         example = brief(examples[0]) if len(examples) else "nothing"
         raise CommandError(
             f"The target {target!r} is not numeric (it holds {example}): "
             "name a column of numbers, or of classes with `coterie fit --task classification`."
         )
-    numbers = values.cast(pl.Float64)
+    numbers = column.cast(pl.Float64)
     return numbers.set(~numbers.is_finite().fill_null(False), None)
 
 
 def learner_names(values: pl.Series) -> pl.Series:
-    """Return the entries of a group column as text, null where there is none; NaN names no learner."""
+    """Return a group column as texts, null where a row has no learner; refuse lists, objects and the like."""
     kind = values.dtype
     if kind.is_float():
         values = values.fill_nan(None)
@@ -142,14 +159,14 @@ def learner_names(values: pl.Series) -> pl.Series:
 
 
 def _check_groups(names: pl.Series, group: str) -> None:
-    """Refuse a group column with one value only, or with another value in every row."""
-    distinct = names.n_unique()
-    if distinct == 1:
+    """Refuse a group column with one value only, or with another value in every row: it names no learners."""
+    n_distinct = names.n_unique()
+    if n_distinct == 1:
         raise CommandError(
             f"The group column {group!r} has the one value {names[0]!r}: clustering needs several learners, "
             "so name the column that tells them apart."
         )
-    if distinct == len(names):
+    if n_distinct == len(names):
         raise CommandError(
             f"Every row has its own value of the group column {group!r}: name the column that says whose "
             "rows these are, with several rows for each."
@@ -164,6 +181,7 @@ def _as_array(names: pl.Series) -> Any:
 
 
 def _dropped(count: int, total: int, column: str, what: str) -> list[str]:
+    """Return a note on ``count`` rows that were left out because a column is empty; none for no rows."""
     return [f"{count} of {total} rows have no {what} ({column!r}) and were left out."] if count else []
 
 
@@ -176,29 +194,36 @@ def _usable(
     classes: bool,
     time: str | None = None,
 ) -> tuple[pl.DataFrame, Any, pl.Series, Any, list[str]]:
-    """Return predictors, responses, groups and positions of the usable rows, and what was left out."""
-    names = learner_names(frame[group])
-    known = names.is_not_null()
-    notes = _dropped(int((~known).sum()), frame.height, group, "learner")
-    values = None
+    """Select the rows that have a learner and, if they are wanted, a target and a time.
+
+    Returns their predictors, their responses (None without target), their learners' names, their
+    positions in the table, and notes that count the rows left out for each reason.
+    """
+    learners = learner_names(frame[group])
+    usable = learners.is_not_null()
+    # Each row is counted once, for the first reason: no learner, then no target, then no time.
+    notes = _dropped(int((~usable).sum()), frame.height, group, "learner")
+    responses = None
     if target is not None:
-        values = (class_values if classes else target_values)(frame, target)
-        answered = values.is_not_null()
-        notes += _dropped(int((~answered & known).sum()), frame.height, target, "target")
-        known = known & answered
+        responses = (class_values if classes else target_values)(frame, target)
+        has_target = responses.is_not_null()
+        notes += _dropped(int((~has_target & usable).sum()), frame.height, target, "target")
+        usable = usable & has_target
     if time is not None:
-        timed = frame[time].is_not_null()
-        notes += _dropped(int((~timed & known).sum()), frame.height, time, "time")
-        known = known & timed
+        has_time = frame[time].is_not_null()
+        notes += _dropped(int((~has_time & usable).sum()), frame.height, time, "time")
+        usable = usable & has_time
         columns = [*columns, time]
-    kept = known.arg_true()
-    if not len(kept):
-        needed = f"{group!r}" if target is None else f"both {target!r} and {group!r}"
-        raise CommandError(f"No row has an entry in {needed}: check that these are the right columns.")
-    used = frame.select(columns)
-    used = used if len(kept) == frame.height else used[kept]
-    y = None if values is None else values.gather(kept).to_numpy()
-    return used, y, names.gather(kept), kept.to_numpy(), notes
+    positions = usable.arg_true()
+    if not len(positions):
+        needed_columns = f"{group!r}" if target is None else f"both {target!r} and {group!r}"
+        raise CommandError(
+            f"No row has an entry in {needed_columns}: check that these are the right columns."
+        )
+    predictors = frame.select(columns)
+    predictors = predictors if len(positions) == frame.height else predictors[positions]
+    y = None if responses is None else responses.gather(positions).to_numpy()
+    return predictors, y, learners.gather(positions), positions.to_numpy(), notes
 
 
 def prepare(
@@ -212,10 +237,11 @@ def prepare(
     task: str = REGRESSION,
     time: str | None = None,
 ) -> tuple[PreparedRows, TableRecipe]:
-    """Decide what becomes of a table's columns; return rows to fit on, and the recipe for other tables.
+    """Decide how a table's columns become numbers; return its rows for `fit`, and a recipe for others.
 
-    ``task`` says whether the target is fitted as classes or as numbers; ``"auto"``: as it looks. The column
-    ``time`` says when each row was observed; it stays as it is, for the model to take it out.
+    ``task`` says whether the target is fitted as classes or as numbers; ``"auto"``: as its entries show.
+    The column ``time`` says when each row was observed. It is kept beside the predictors, for the model
+    takes it out itself.
     """
     if time is not None:
         check_columns([time], frame.columns, "--time")
@@ -224,18 +250,20 @@ def prepare(
         drop = [*drop, time]
     chosen = chosen_columns(frame.columns, target, group, features, drop)
     classes = task_of(frame[target], task) == CLASSIFICATION
-    used, y, names, kept, notes = _usable(frame, chosen, target, group, classes=classes, time=time)
-    _check_groups(names, group)
+    predictors, y, learners, positions, notes = _usable(
+        frame, chosen, target, group, classes=classes, time=time
+    )
+    _check_groups(learners, group)
     with one_sentence():
-        encoder = TableEncoder().fit(used.select(chosen))
+        encoder = TableEncoder().fit(predictors.select(chosen))
     recipe = TableRecipe(target, group, encoder.columns_, by_file)
     if classes:
         notes.insert(0, said_of(y, target, task))
     notes += recipe.notes
-    X = encoder.transform(used)
+    X = encoder.transform(predictors)
     if time is not None:
-        X = X.with_columns(used[time])
-    return PreparedRows(X, y, _as_array(names), kept, tuple(notes), classes), recipe
+        X = X.with_columns(predictors[time])
+    return PreparedRows(X, y, _as_array(learners), positions, tuple(notes), classes), recipe
 
 
 def apply_recipe(
@@ -250,11 +278,13 @@ def apply_recipe(
 
     ``classes`` says that the target holds labels, ``time`` names the column of times, if it is needed.
     """
-    needed = [plan.name for plan in recipe.columns if plan.kind != "left out"]
+    predictor_names = [plan.name for plan in recipe.columns if plan.kind != "left out"]
     check_columns([recipe.group], frame.columns, "the learners")
     check_columns([recipe.target] if with_target else [], frame.columns, "the target")
-    check_columns(needed, frame.columns, "a predictor of the model")
+    check_columns(predictor_names, frame.columns, "a predictor of the model")
     check_columns([] if time is None else [time], frame.columns, "the time")
     target = recipe.target if with_target else None
-    used, y, names, kept, notes = _usable(frame, needed, target, recipe.group, classes=classes, time=time)
-    return PreparedRows(used, y, _as_array(names), kept, tuple(notes), classes)
+    predictors, y, learners, positions, notes = _usable(
+        frame, predictor_names, target, recipe.group, classes=classes, time=time
+    )
+    return PreparedRows(predictors, y, _as_array(learners), positions, tuple(notes), classes)

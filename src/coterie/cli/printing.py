@@ -31,12 +31,12 @@ def printable(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a long text without its middle."""
+    """Return a text of at most ``most`` letters: a longer one loses its middle."""
     return text if len(text) <= most else f"{text[: most - most // 4]}...{text[3 - most // 4 :]}"
 
 
 def sentence(error: object) -> str:
-    """Return an error as one printable line of a bearable length."""
+    """Return an error as one printable line of at most `LONGEST_SENTENCE` letters."""
     return printable(shortened(" ".join(str(error).split("\n")), LONGEST_SENTENCE))
 
 

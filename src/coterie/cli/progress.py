@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 # Seconds between two lines of one stage.
-_BETWEEN_LINES = 10.0
+_SECONDS_BETWEEN_LINES = 10.0
 # What is done in a stage.
 WORDS = {
     "Select": "models of each learner",
@@ -41,26 +41,30 @@ def duration(seconds: float) -> str:
 class PlainLines:
     """Lines for a log: a begin and an end of each stage, and between them how far it is and what is left."""
 
-    def __init__(self, stream: TextIO, between: float = _BETWEEN_LINES) -> None:
+    def __init__(self, stream: TextIO, between: float = _SECONDS_BETWEEN_LINES) -> None:
         self._stream, self._between = stream, between
         self._begun: dict[str, float] = {}
         self._finished: set[str] = set()
         self._last = 0.0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Tell how far a stage has come."""
+        """Note that ``done`` of ``total`` jobs of a stage are done; write a line at its begin and end.
+
+        In between, a line is written every ``between`` seconds, with the time left at the speed so
+        far.
+        """
         now = time.monotonic()
         if stage not in self._begun and stage in WORDS:
             self._line(f"{stage}: {WORDS[stage]} ...", now)
-        begun = self._begun.setdefault(stage, now)
-        passed = now - begun
+        stage_begun = self._begun.setdefault(stage, now)
+        seconds_passed = now - stage_begun
         if done == total:
             if stage not in self._finished:
-                self._line(f"{stage}: {total} of {total}, {duration(passed)}", now)
+                self._line(f"{stage}: {total} of {total}, {duration(seconds_passed)}", now)
             self._finished.add(stage)
-        elif now - max(self._last, begun) >= self._between:
-            time_left = f", about {duration(passed / done * (total - done))} left" if done else ""
-            self._line(f"{stage}: {done} of {total}, {duration(passed)} so far{time_left}", now)
+        elif now - max(self._last, stage_begun) >= self._between:
+            time_left = f", about {duration(seconds_passed / done * (total - done))} left" if done else ""
+            self._line(f"{stage}: {done} of {total}, {duration(seconds_passed)} so far{time_left}", now)
 
     def _line(self, text: str, now: float) -> None:
         """Write a line, and note when."""
@@ -77,7 +81,7 @@ class Bars:
         self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Tell how far a stage has come."""
+        """Show that ``done`` of ``total`` jobs of a stage are done, in a bar of its own."""
         if stage not in self._tasks:
             self._tasks[stage] = self._progress.add_task(stage, total=total, words=WORDS.get(stage, ""))
         self._progress.update(self._tasks[stage], completed=done, total=total)
@@ -85,7 +89,7 @@ class Bars:
 
 @contextmanager
 def progress_bars() -> Iterator[None]:
-    """Show the progress of what is run inside, on stderr."""
+    """Show the progress of the stages run inside on stderr: bars on a terminal, plain lines in a log."""
     from coterie.engines import watch
 
     if not sys.stderr.isatty():
@@ -108,9 +112,9 @@ def progress_bars() -> Iterator[None]:
 
 @contextmanager
 def gathered_warnings(notes: list[str], *, strict: bool = False) -> Iterator[None]:
-    """Add what the library warns of inside to the notes, each sentence once, instead of printing it.
+    """Add the warnings of the code inside to ``notes``, each sentence once, instead of printing them.
 
-    If it is ``strict``, rows that are unlike those of the fit are an error.
+    ``strict``: rows unlike those of the fit are an error.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
@@ -118,8 +122,8 @@ def gathered_warnings(notes: list[str], *, strict: bool = False) -> Iterator[Non
     if strict:
         from coterie.rows.outside import OutsideFitWarning
 
-        unlike = [warning for warning in caught if issubclass(warning.category, OutsideFitWarning)]
-        if unlike:
-            raise CommandError(f"{unlike[0].message} Without --strict this is a note.")
+        outside_fit = [warning for warning in caught if issubclass(warning.category, OutsideFitWarning)]
+        if outside_fit:
+            raise CommandError(f"{outside_fit[0].message} Without --strict this is a note.")
     texts = dict.fromkeys(str(warning.message) for warning in caught)
     notes.extend(text for text in texts if text not in notes)

@@ -16,37 +16,42 @@ from coterie.cli.formats import TextForm, check_encoding, first_line, read_file
 def check_same_columns(
     files: Sequence[Path], columns: Sequence[Sequence[str]], ignored: str | None = None
 ) -> None:
-    """Refuse files whose columns differ from the first one's."""
+    """Refuse files whose columns differ from the first one's; ``columns`` has the names of each file.
+
+    The column ``ignored`` may be missing anywhere.
+    """
     for path, names in zip(files, columns, strict=True):
-        odd = sorted((set(columns[0]) ^ set(names)) - {ignored})
-        if odd:
-            where = "lacks" if odd[0] in columns[0] else "alone has"
+        differing = sorted((set(columns[0]) ^ set(names)) - {ignored})
+        if differing:
+            where = "lacks" if differing[0] in columns[0] else "alone has"
             raise CommandError(
-                f"{str(path)!r} {where} the column {odd[0]!r}: "
+                f"{str(path)!r} {where} the column {differing[0]!r}: "
                 f"give all files the columns of {str(files[0])!r}."
             )
 
 
 def _stacked(files: list[Path], tables: list[pl.DataFrame]) -> pl.DataFrame:
-    """Return tables of the same columns as one table."""
-    names = tables[0].columns
+    """Return tables of the same columns as one; refuse a column of text in one and numbers in another."""
+    columns = tables[0].columns
     check_same_columns(files, [table.columns for table in tables])
     # A file whose entries of a column are all missing says nothing of its type.
-    typed = [
-        table.select(pl.col(n).cast(pl.Null) if table[n].null_count() == table.height else n for n in names)
+    with_null_columns = [
+        table.select(pl.col(n).cast(pl.Null) if table[n].null_count() == table.height else n for n in columns)
         for table in tables
     ]
-    for name in names:
-        kinds = {str(table.schema[name]): path for table, path in zip(typed, files, strict=True)}
-        other = next((kind for kind in kinds if kind not in ("String", "Null")), None)
+    for name in columns:
+        file_by_type = {
+            str(table.schema[name]): path for table, path in zip(with_null_columns, files, strict=True)
+        }
+        other_type = next((kind for kind in file_by_type if kind not in ("String", "Null")), None)
         # polars would turn the numbers into text.
-        if "String" in kinds and other is not None:
+        if "String" in file_by_type and other_type is not None:
             raise CommandError(
-                f"The column {name!r} is text in {str(kinds['String'])!r} and {other} in "
-                f"{str(kinds[other])!r}: give it one type."
+                f"The column {name!r} is text in {str(file_by_type['String'])!r} and {other_type} in "
+                f"{str(file_by_type[other_type])!r}: give it one type."
             )
     try:
-        return pl.concat(typed, how="vertical_relaxed")
+        return pl.concat(with_null_columns, how="vertical_relaxed")
     except pl.exceptions.PolarsError as error:
         raise CommandError(
             f"The files do not fit together ({first_line(error)}): give them one type."
@@ -86,8 +91,11 @@ def read_tables(
             raise CommandError(f"{str(path)!r} has no rows: give it at least one.")
     if with_filename and FILENAME not in tables[0].columns:
         names = names_of(files)
-        tables = [t.with_columns(pl.lit(n).alias(FILENAME)) for t, n in zip(tables, names, strict=True)]
-    whole = tables[0] if len(files) == 1 else _stacked(files, tables)
-    if not whole.height:
+        tables = [
+            table_of_file.with_columns(pl.lit(file_name).alias(FILENAME))
+            for table_of_file, file_name in zip(tables, names, strict=True)
+        ]
+    combined = tables[0] if len(files) == 1 else _stacked(files, tables)
+    if not combined.height:
         raise CommandError(f"None of the {len(files)} files has a row: check that they are the right ones.")
-    return whole
+    return combined

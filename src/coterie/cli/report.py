@@ -22,7 +22,7 @@ PAGE = "report.html"
 
 
 def _lacking() -> str | None:
-    """Say which part of the extra is missing."""
+    """Say which package a page lacks, and the extra that has it; None if it can be made."""
     said = "The report page needs jinja2: install coterie's extra 'report'"
     return None if find_spec("jinja2") else said
 
@@ -43,30 +43,35 @@ def check_page(path: str) -> None:
 
 
 def write_common_page(conclusion: Conclusion, folder: Path, path: str | None) -> str | None:
-    """Write the page of a conclusion, beside it unless a path is given; return where it is.
+    """Write the page of a conclusion into the folder, or to ``path``; return where it is.
 
-    Where it was not asked for and cannot be written, a sentence on stderr says so.
+    If no path was given and the page cannot be written, a sentence on stderr says so and None is
+    returned: the conclusion itself is there.
     """
-    index = folder / PAGE if path is None else Path(path).resolve()
+    target = folder / PAGE if path is None else Path(path).resolve()
     try:
         if lacking := _lacking():
             say(f"Note: there is no report page. {lacking}.")
             return None
         # In a folder of others a link may lead anywhere: it is replaced, not followed.
-        write_bytes(index, coterie.Report(conclusion).html().encode())
+        write_bytes(target, coterie.Report(conclusion).html().encode())
     except OSError as error:
-        sentence = f"The report page {str(index)!r} cannot be written ({error.strerror or error})"
+        sentence = f"The report page {str(target)!r} cannot be written ({error.strerror or error})"
         if path is not None:
             raise CommandError(f"{sentence}: give --report another place.") from error
         say(f"Note: {sentence}.")
         return None
-    return str(path or index)
+    return str(path or target)
 
 
 def _from_folder(
     folder: str, name: str, known_keys: str | None, concluder: str | None, own: str | None
 ) -> coterie.Report:
-    """Return the page of a concluded folder, or that of one of its sites."""
+    """Return the page of a concluded folder, or that of the site ``name``.
+
+    ``concluder`` is whose signature on the conclusion is trusted; otherwise it is computed again. ``own``
+    is a table of the site's rows, for what it learns at home.
+    """
     from coterie.cli.concluded import trusted_conclusion
     from coterie.cli.moments import with_site_model
     from coterie.cli.sites import open_folder, site_table
@@ -121,8 +126,8 @@ def report(
     page = _from_folder(folder, name, known_keys, concluder, own) if folder else None
     try:
         with one_sentence():
-            result = page or coterie.Report(open_model(model, notes), against=against)
-            summary = result.summary
+            made_report = page or coterie.Report(open_model(model, notes), against=against)
+            summary = made_report.summary
     except FileNotFoundError as error:
         raise CommandError(str(error)) from None
     say_notes(notes)
@@ -132,5 +137,5 @@ def report(
                 tell(sentence)
     with disk_errors(Path(out)):
         # In a folder of others a link may lead anywhere: it is replaced, not followed.
-        write_bytes(Path(out), result.html().encode())
+        write_bytes(Path(out), made_report.html().encode())
     tell(out)

@@ -23,25 +23,40 @@ SAME_TABLE = 1e-6
 
 
 def own_site(
-    mine: Share, contents: FolderContents, tables: list[str], target: str, order: str | None, **text: Any
+    own_share: Share, contents: FolderContents, tables: list[str], target: str, order: str | None, **text: Any
 ) -> Site:
-    """Select again what was shared, and make sure that the table is the same."""
-    name = mine.site
-    if target and target != mine.target:
+    """Make the site again from its table, as when it was shared, and refuse another table.
+
+    ``mine`` is what the site has shared: the same columns, seed and candidates give the same model, whose
+    number of rows and error must agree.
+    """
+    name = own_share.site
+    if target and target != own_share.target:
         raise CommandError(
-            f"{name!r} shared a model of {mine.target!r}, not of {target!r}: score with the same."
+            f"{name!r} shared a model of {own_share.target!r}, not of {target!r}: score with the same."
         )
     frame = encoded(site_table(tables, contents, **text), contents)
     rows = site_rows(
-        frame, mine.target, mine.columns, classes=mine.classes, what="the columns that were shared"
+        frame,
+        own_share.target,
+        own_share.columns,
+        classes=own_share.classes,
+        what="the columns that were shared",
     )
-    shared: dict[str, Any] = {"site": name, "columns": mine.columns, "target": mine.target, "seed": mine.seed}
-    shared["classes"] = mine.classes or None
+    same_options: dict[str, Any] = {
+        "site": name,
+        "columns": own_share.columns,
+        "target": own_share.target,
+        "seed": own_share.seed,
+    }
+    same_options["classes"] = own_share.classes or None
     with gathered_warnings([]):
-        site = federated.make_site(rows.X, rows.y, candidates=list(mine.candidates), order=order, **shared)
+        site = federated.make_site(
+            rows.X, rows.y, candidates=list(own_share.candidates), order=order, **same_options
+        )
     error = float(site.selection.errors[0])
-    same = abs(error - mine.error) <= SAME_TABLE * max(error, mine.error)
-    if len(site.learners.y) != mine.n_rows or not same:
+    same_error = abs(error - own_share.error) <= SAME_TABLE * max(error, own_share.error)
+    if len(site.learners.y) != own_share.n_rows or not same_error:
         raise CommandError(
             f"The table is not the one that {name!r} shared: score with that one and the same --order, or "
             "run `coterie share` again with --replace."
@@ -50,32 +65,46 @@ def own_site(
 
 
 def put_score(site: Site, sealed: SealedFolder, contents: FolderContents, signer: Signer | None) -> bool:
-    """Put the score of the shares that are there; tell whether it is new."""
-    earlier = next((each for each in contents.scores if each.site == site.name), None)
-    shas = {share.site: share.sha for share in contents.shares}
-    if earlier is not None and {s: e.sha for s, e in earlier.losses.items()} == shas:
+    """Write how well everybody's shared models predict this site's rows; tell whether that is new.
+
+    A score of the same models is not written again. Models that cannot be scored are named on stderr.
+    """
+    earlier_score = next((score for score in contents.scores if score.site == site.name), None)
+    checksums = {share.site: share.sha for share in contents.shares}
+    if (
+        earlier_score is not None
+        and {site_name: loss_entry.sha for site_name, loss_entry in earlier_score.losses.items()} == checksums
+    ):
         return False
     for name, reason in evaluate_peers(site, contents.shares).troubles.items():
         say(f"Note: the model of {name!r} is not scored. {reason}")
-    mine = federated.score(site, contents.shares)
-    return sealed.put(mine, signer, replace=True)
+    own_score = federated.score(site, contents.shares)
+    return sealed.put(own_score, signer, replace=True)
 
 
 def answer_questions(
-    site: Site, sealed: SealedFolder, contents: FolderContents, signer: Signer | None, noted: dict[str, str]
+    site: Site,
+    sealed: SealedFolder,
+    contents: FolderContents,
+    signer: Signer | None,
+    refusals_named: dict[str, str],
 ) -> int:
-    """Answer the open questions, each by itself; tell how many, and note those that are not answered."""
+    """Answer the open questions about averages of models; return how many, and note refusals.
+
+    ``noted`` keeps refused questions by file name between calls, so that each is named once. The number
+    of answers about the same models is limited, for each tells something about the rows.
+    """
     memory = memory_of(contents.share_of(site.name))
-    due = due_questions(contents, site.name, memory.read(), sealed.read)
+    open_questions = due_questions(contents, site.name, memory.read(), sealed.read)
     refused = {
         file_name(question): f"At most {MOST_QUESTIONS} are answered about the same models, and somebody "
         "asks for more than the method needs."
-        for question in due.surplus
+        for question in open_questions.surplus
     }
     answered = 0
-    for question in due.questions:
+    for question in open_questions.questions:
         name = file_name(question)
-        if name in noted:
+        if name in refusals_named:
             continue
         try:
             message = federated.answer(site, contents.shares, question)
@@ -88,9 +117,9 @@ def answer_questions(
         sealed.put(message, signer)
         answered += 1
     for name, reason in refused.items():
-        if name not in noted:
+        if name not in refusals_named:
             say(f"Note: {name!r} is not answered. {reason}")
-    noted |= refused
+    refusals_named |= refused
     return answered
 
 
@@ -98,13 +127,13 @@ def is_concluded(contents: FolderContents, before: Conclusion | None) -> bool:
     """Tell whether there is a new conclusion, about the models or moments that are shared now."""
     if contents.conclusion is None or contents.conclusion == before:
         return False
-    sent = contents.moments if is_by_moments(contents) else contents.shares
-    shas = {message.site: message.sha for message in sent}
-    return all(shas.get(site) == sha for site, sha in contents.conclusion.models.items())
+    messages = contents.moments if is_by_moments(contents) else contents.shares
+    checksums = {message.site: message.sha for message in messages}
+    return all(checksums.get(site) == sha for site, sha in contents.conclusion.models.items())
 
 
 def _missing(question: Question, contents: FolderContents) -> list[str]:
-    """Return who has not answered a question."""
+    """Return the sites that have not answered a question."""
     answers = next((each.answers for each in contents.answered if each.question == question), {})
     return [member.site for member in question.members if member.site not in answers]
 
@@ -118,41 +147,47 @@ def go_on(
     *,
     now: bool,
 ) -> dict[str, Any]:
-    """Go as far as the files in the folder allow, and say where that is."""
+    """Conclude from the files in a folder, or ask the sites the next question; say which it was.
+
+    The dict has the ``state``: waiting for scores, asking (with the sites that have to answer), or
+    concluded (with the conclusion). ``without`` are sites to leave out, with reasons; ``now``: go on
+    without sites that are missing.
+    """
     if is_by_moments(contents):
         return conclude_by_moments(sealed, contents, settings, without, signer)
-    gone = dict(without)
+    left_out = dict(without)
     participants = find_participants(
         contents.shares, contents.scores, min_rows=settings.min_rows, leave_out=without
     )
     if participants.waiting and not now:
         return {"state": "waiting for scores", "waiting": dict(participants.waiting)}
-    gone |= {site: f"{reason[:1].lower()}{reason[1:]}" for site, reason in participants.waiting.items()}
+    left_out |= {site: f"{reason[:1].lower()}{reason[1:]}" for site, reason in participants.waiting.items()}
     while True:
-        outcome = federated.conclude(
-            contents.shares, contents.scores, contents.answered, settings=settings, leave_out=gone
+        conclusion_or_question = federated.conclude(
+            contents.shares, contents.scores, contents.answered, settings=settings, leave_out=left_out
         )
-        if isinstance(outcome, Conclusion):
-            outcome = without_moments(outcome, contents)
-            sealed.put(outcome, signer, replace=True)
-            return {"state": "concluded", "conclusion": outcome}
-        missing = _missing(outcome, contents)
-        new = sealed.put(outcome, signer)
-        n_members = len(outcome.members)
-        if new or not now or len(missing) == n_members:
-            rounds = _round(contents, outcome)
+        if isinstance(conclusion_or_question, Conclusion):
+            conclusion_or_question = without_moments(conclusion_or_question, contents)
+            sealed.put(conclusion_or_question, signer, replace=True)
+            return {"state": "concluded", "conclusion": conclusion_or_question}
+        not_answered = _missing(conclusion_or_question, contents)
+        is_new = sealed.put(conclusion_or_question, signer)
+        n_members = len(conclusion_or_question.members)
+        if is_new or not now or len(not_answered) == n_members:
+            round_number = _round(contents, conclusion_or_question)
             return {
                 "state": "asking",
-                "round": rounds,
+                "round": round_number,
                 # Rounds that were asked with other settings count, and have no bound in common.
-                "of_at_most": settings.most_rounds if rounds <= settings.most_rounds else None,
-                "waiting": dict.fromkeys(missing, "It has not answered."),
+                "of_at_most": settings.most_rounds if round_number <= settings.most_rounds else None,
+                "waiting": dict.fromkeys(not_answered, "It has not answered."),
             }
-        gone |= dict.fromkeys(missing, "it did not answer.")
+        # The question stands already: ask or conclude once more, without those who did not answer it.
+        left_out |= dict.fromkeys(not_answered, "it did not answer.")
 
 
 def lacking(contents: FolderContents, without: Mapping[str, str]) -> str | None:
-    """Say what has to be shared before anything can be concluded."""
+    """Say what has to be shared before anything can be concluded; None if nothing."""
     shared = {share.site for share in contents.shares} | {sent.site for sent in contents.moments}
     if not shared:
         return "The folder has no share: run `coterie share` at every site first."
@@ -163,6 +198,8 @@ def lacking(contents: FolderContents, without: Mapping[str, str]) -> str | None:
 
 
 def _round(contents: FolderContents, question: Question) -> int:
-    """Return the number of a question among those about the same members."""
-    earlier = [e.question for e in contents.answered if e.question.members == question.members]
-    return len([each for each in earlier if each != question]) + 1
+    """Return the number of a question, from one, among those asked about the same members."""
+    questions = [
+        answers.question for answers in contents.answered if answers.question.members == question.members
+    ]
+    return len([other for other in questions if other != question]) + 1

@@ -45,29 +45,29 @@ def make_model(
     landmarks: str | None = None,
     order: str = "auto",
     task: str = REGRESSION,
-    **more: Any,
+    **other_options: Any,
 ) -> CoterieEstimator:
-    """Return an estimator with the options of the command line, once they are known to be good.
+    """Return an estimator with the options of the command line, after they were checked.
 
-    An option that is None has the library's default. While the ``task`` is not known, candidates may be
-    regressors or classifiers.
+    An option that is None has the library's default. While the ``task`` is ``"auto"``, candidates may be
+    regressors or classifiers, so that both are tried.
     """
     if task == AUTO:
-        options = {**more, "n_clusters": n_clusters, "landmarks": landmarks, "order": order}
+        all_options = {**other_options, "n_clusters": n_clusters, "landmarks": landmarks, "order": order}
         try:
-            return make_model(candidates, **options)
+            return make_model(candidates, **all_options)
         except CommandError as error:
             with suppress(CommandError):
-                return make_model(candidates, **options, task=CLASSIFICATION)
+                return make_model(candidates, **all_options, task=CLASSIFICATION)
             raise error
     names = None if candidates is None else split_names([candidates])
-    made = CoterieClassifier if task == CLASSIFICATION else CoterieRegressor
-    model: CoterieEstimator = made(
+    estimator = CoterieClassifier if task == CLASSIFICATION else CoterieRegressor
+    model: CoterieEstimator = estimator(
         candidates=names,
         n_clusters=parse_count(n_clusters),
         landmarks=None if landmarks is None else parse_count(landmarks),
         order=parse_order(order),
-        **{name: value for name, value in more.items() if value is not None},
+        **{name: value for name, value in other_options.items() if value is not None},
     )
     with one_sentence():
         make_candidates(ForClasses(names) if task == CLASSIFICATION else names)
@@ -77,7 +77,7 @@ def make_model(
 
 @contextmanager
 def _workers(scheduler: str | None, n_jobs: int | None) -> Iterator[Any]:
-    """Yield who does the work: threads, or the workers of a Dask cluster."""
+    """Yield the engine that runs the fits: threads, or the workers of a Dask cluster at ``scheduler``."""
     if scheduler is None:
         yield ThreadEngine(n_jobs)
         return
@@ -90,11 +90,14 @@ def _workers(scheduler: str | None, n_jobs: int | None) -> Iterator[Any]:
 def _fit(
     model: CoterieEstimator, rows: PreparedRows | StreamedRows, place: Workplace, scheduler: str | None
 ) -> list[str]:
-    """Fit, keeping every finished learner beside the results that are to come; return notes."""
-    kept: list[Callable[[Any], Any]] = [choose_candidate, select_from_source]
+    """Fit a model, keeping every finished learner on disk for ``--resume``; return notes for the user.
+
+    ``place`` says where they are kept, ``scheduler`` which Dask cluster works; None: threads here.
+    """
+    functions_to_keep: list[Callable[[Any], Any]] = [choose_candidate, select_from_source]
     with one_sentence(), disk_errors(place.state), _workers(scheduler, model.n_jobs) as workers:
         engine = CheckpointEngine(
-            workers, place.fits, kept, ResultCodec(), coterie.__version__, fresh=not place.resume
+            workers, place.fits, functions_to_keep, ResultCodec(), coterie.__version__, fresh=not place.resume
         )
         model.set_params(engine=engine)
         try:
@@ -122,7 +125,10 @@ def write_tables(folder: Path, tables: Mapping[str, pl.DataFrame], summary: dict
 
 
 def _write_results(model: CoterieEstimator, summary: dict[str, Any], folder: Path, *, report: bool) -> None:
-    """Write the tables, the summary, the model and, if requested, the page."""
+    """Write the results of a fit into a folder: tables, summary, model and, if requested, the page.
+
+    Losses are left out where there are so many learners that not all pairs were computed.
+    """
     gains = pl.DataFrame(dict(model.gains_), strict=False)
     tables = {"labels.csv": gains.select("learner", "cluster"), "gains.csv": gains}
     exchange = model.exchange_
@@ -145,7 +151,11 @@ def run_fit(
     report: bool = True,
     table: pl.DataFrame | None = None,
 ) -> dict[str, Any]:
-    """Fit rows and write the results, all of them or none; return the summary."""
+    """Fit rows and write the results into the workplace, all of them or none; return the summary.
+
+    Finished learners survive a stop, so that ``--resume`` can go on. After bad input they are removed,
+    unless an earlier run or a full disk left them. ``table``: also write the rows, for the demo.
+    """
     notes = list(rows.notes)
     with place.held():
         had_fits = place.has_fits()
@@ -159,18 +169,18 @@ def run_fit(
             summary["columns"] = [asdict(plan) | {"features": list(plan.features)} for plan in recipe.columns]
             summary["out"] = str(place.out)
             with progress_bars(), place.writing() as folder:
-                counted = Steps("Write", 1)
+                write_step = Steps("Write", 1)
                 if table is not None:
                     write_bytes(folder / "learners.csv", write_csv(table))
                 _write_results(model, summary, folder, report=report)
-                counted.finish()
+                write_step.finish()
         except KeyboardInterrupt:
             raise Interrupted(
                 f"Stopped. Finished learners are kept in {str(place.state)!r}: "
                 "run the same command with --resume to go on."
             ) from None
         except CommandError as error:
-            # Bad input is found before most of the work; what an earlier run or a full disk stopped stays.
+            # Bad input was found early, so that little is lost; an OSError is a full disk.
             if isinstance(rows, PreparedRows) and not had_fits and not isinstance(error.__cause__, OSError):
                 place.forget_fits()
             raise

@@ -46,26 +46,28 @@ def score(
     check_wait(wait)
     signer = open_signer(sign, sealed)
     check_signer(sealed, signer, name)
-    text = {"delimiter": delimiter, "encoding": encoding}
+    text_options = {"delimiter": delimiter, "encoding": encoding}
     with one_sentence():
-        seen = looks(partial(sealed.read, answers_of=name), wait)
-        first = next(seen)
-        if are_open(first, name):
-            send_bends(sealed, first, name, tables, signer, **text)
+        folder_contents = looks(partial(sealed.read, answers_of=name), wait)
+        first_contents = next(folder_contents)
+        if are_open(first_contents, name):
+            send_bends(sealed, first_contents, name, tables, signer, **text_options)
             return
-        if first.moments_of(name) is not None:
-            tell_verdict(first, name, tables, rows_in_order, **text)
+        if first_contents.moments_of(name) is not None:
+            tell_verdict(first_contents, name, tables, rows_in_order, **text_options)
             return
-        site = own_site(first.share_of(name), first, tables, target, rows_in_order, **text)
-        noted: dict[str, str] = {}
-        for contents in chain([first], seen):
+        site = own_site(
+            first_contents.share_of(name), first_contents, tables, target, rows_in_order, **text_options
+        )
+        refusals_named: dict[str, str] = {}
+        for contents in chain([first_contents], folder_contents):
             scored = put_score(site, sealed, contents, signer)
-            answers = answer_questions(site, sealed, contents, signer, noted)
+            answers = answer_questions(site, sealed, contents, signer, refusals_named)
             if scored:
                 tell(f"{name} scored {len(contents.shares)} models.")
             if answers:
                 tell(f"{name} answered {answers} question{'s' if answers > 1 else ''}.")
-            if is_concluded(contents, first.conclusion):
+            if is_concluded(contents, first_contents.conclusion):
                 break
     if not (wait or scored or answers):
         tell(f"{name} has nothing to score or to answer now.")

@@ -25,13 +25,18 @@ LATER = (
 
 
 def revealed(share: Share) -> list[str]:
-    """Return what a share reveals, a line each: names, numbers and sizes."""
+    """Return, a line each, what a share tells others about a site's rows: names, numbers and sizes.
+
+    A user reads these lines before anything is sent (``--dry-run``).
+    """
     columns = ", ".join(share.columns[:12]) + (" and more" if len(share.columns) > 12 else "")
     response = f"mean and variance of the target: {share.response_mean:.6g}, {share.response_variance:.6g}"
     error = "mean squared error"
     if share.classes:
-        pairs = zip(share.classes, share.class_shares, strict=True)
-        response = "share of each class: " + ", ".join(f"{label} {part:.4g}" for label, part in pairs)
+        class_and_share = zip(share.classes, share.class_shares, strict=True)
+        response = "share of each class: " + ", ".join(
+            f"{label} {part:.4g}" for label, part in class_and_share
+        )
         error = "Brier score"
     return [
         f"site: {share.site}",
@@ -39,7 +44,8 @@ def revealed(share: Share) -> list[str]:
         f"columns: {columns}; target: {share.target}",
         response,
         f"{error} of the model on its own rows: {share.error:.6g}",
-        "standard deviation of each predictor: " + ", ".join(f"{each:.6g}" for each in share.spreads[:12]),
+        "standard deviation of each predictor: "
+        + ", ".join(f"{spread:.6g}" for spread in share.spreads[:12]),
         f"the model: {share.family}, {len(share.model)} bytes, sha256 {share.sha[:16]}",
         f"candidates: {', '.join(share.candidates)}; seed: {share.seed}",
         "versions: " + ", ".join(f"{name} {version}" for name, version in share.software.items()),
@@ -116,18 +122,18 @@ def share(
     columns = chosen_columns(
         frame.columns, target, None, options.split_names(features), options.split_names(drop)
     )
-    shares = () if contents is None else contents.shares
-    others = tuple(each for each in shares if each.site != name)
-    ordered = columns if features else sites.in_their_order(columns, others)
+    earlier_shares = () if contents is None else contents.shares
+    other_shares = tuple(earlier for earlier in earlier_shares if earlier.site != name)
+    ordered_columns = columns if features else sites.in_their_order(columns, other_shares)
     classes = () if contents is None or contents.encoding is None else contents.encoding.classes
-    rows = sites.site_rows(frame, target, ordered, classes=classes)
+    rows = sites.site_rows(frame, target, ordered_columns, classes=classes)
     notes = list(rows.notes)
-    if ordered != columns:
+    if ordered_columns != columns:
         notes.append("The columns were put into the order that the other sites have.")
-    agreed: dict[str, Any] = {"candidates": options.split_names([candidates]), "seed": seed}
-    agreed |= {"target": target, "columns": tuple(ordered), "classes": classes or None}
+    site_options: dict[str, Any] = {"candidates": options.split_names([candidates]), "seed": seed}
+    site_options |= {"target": target, "columns": tuple(ordered_columns), "classes": classes or None}
     with one_sentence(), gathered_warnings(notes):
-        site = make_site(rows.X, rows.y, site=name, order=rows_in_order, **agreed)
+        site = make_site(rows.X, rows.y, site=name, order=rows_in_order, **site_options)
         if site.selection.in_order:
             notes.append(IN_ORDER)
         if classes and moments:
@@ -143,7 +149,7 @@ def share(
         return
     try:
         with one_sentence():
-            written = sealed.put(message, signer, replace=replace)
+            is_new = sealed.put(message, signer, replace=replace)
     except CommandError as error:
         if "cannot be used" in str(error):
             raise CommandError(f"{error} With --replace, your share takes its place.") from None
@@ -153,11 +159,11 @@ def share(
             f"The folder has another share of {name!r}: if it is yours and your table or options have "
             "changed, pass --replace; otherwise take another name."
         ) from None
-    done = "shared" if written else "had shared already"
+    what_happened = "shared" if is_new else "had shared already"
     if moments:
-        tell(f"{name} {done}: moments of {message.n_rows} rows.")
+        tell(f"{name} {what_happened}: moments of {message.n_rows} rows.")
         tell(by_moments.NEXT)
         tell(by_moments.BENDS_FIRST)
         return
-    tell(f"{name} {done}: {message.family}, {message.n_rows} rows, {len(message.model)} bytes.")
+    tell(f"{name} {what_happened}: {message.family}, {message.n_rows} rows, {len(message.model)} bytes.")
     tell("When all sites have shared, run `coterie score` at each of them.")

@@ -34,7 +34,7 @@ PAUSE = 2.0
 
 
 def _check_numbers(frame: pl.DataFrame, columns: Sequence[str], remedy: str) -> None:
-    """Refuse columns that hold no numbers."""
+    """Refuse columns that hold no numbers; the remedy is to agree on an encoding first."""
     for name in columns:
         kind = frame.schema[name]
         if not kind.is_numeric() and kind != pl.Boolean:
@@ -45,13 +45,17 @@ def _check_numbers(frame: pl.DataFrame, columns: Sequence[str], remedy: str) -> 
 
 
 def _class_texts(frame: pl.DataFrame, target: str, classes: Sequence[str]) -> pl.Series:
-    """Return the classes of rows as texts, null where the sites have not agreed on such a class."""
+    """Return the classes of rows as texts, null where the entry is none of the agreed ``classes``."""
     labels = [None if label is None else label_text(label) for label in class_values(frame, target)]
     return pl.Series(target, [label if label in classes else None for label in labels], dtype=pl.String)
 
 
 def _response(frame: pl.DataFrame, target: str, classes: Sequence[str]) -> pl.Series:
-    """Return the response of a site's rows, null where there is none."""
+    """Return the response of a site's rows, null where it is missing: class texts, or numbers.
+
+    ``classes`` are those that all sites agreed on; none: the target must be numeric, or the site is told
+    to agree on classes first.
+    """
     if classes:
         return _class_texts(frame, target, classes)
     if task_of(frame[target], AUTO) == CLASSIFICATION and not frame[target].dtype.is_numeric():
@@ -72,32 +76,32 @@ def site_rows(
 ) -> PreparedRows:
     """Turn a site's table into the rows of one learner; rows with gaps are left out and counted.
 
-    Without a target there is no response; ``classes`` are those that the sites agreed on. `what` says in the
-    error who asks for the columns.
+    Without a target there is no response; ``classes`` are those that the sites agreed on. ``what`` says
+    in an error who asks for the columns.
     """
     check_columns(columns, frame.columns, what)
     # Where the columns are those that were shared, none can be dropped.
     _check_numbers(frame, columns, ", or --drop it" if what == "--features" else "")
-    numbers = frame.select(pl.col(name).cast(pl.Float64) for name in columns)
-    whole = numbers.select(pl.all_horizontal(pl.all().is_finite().fill_null(False))).to_series()
+    predictors = frame.select(pl.col(name).cast(pl.Float64) for name in columns)
+    without_gaps = predictors.select(pl.all_horizontal(pl.all().is_finite().fill_null(False))).to_series()
     y = None
     if target is not None:
         check_columns([target], frame.columns, "--target")
         y = _response(frame, target, classes)
-        whole = whole & y.is_not_null()
-    kept = whole.arg_true()
-    if not len(kept):
+        without_gaps = without_gaps & y.is_not_null()
+    positions = without_gaps.arg_true()
+    if not len(positions):
         raise CommandError("No row is without gaps: fill them in the same way at all sites.")
-    losses = frame.height - len(kept)
-    notes = (f"{losses} of {frame.height} rows have gaps and were left out.",) if losses else ()
-    response = None if y is None else y.gather(kept).to_numpy()
-    return PreparedRows(numbers[kept].to_numpy(), response, None, kept.to_numpy(), notes)
+    n_with_gaps = frame.height - len(positions)
+    notes = (f"{n_with_gaps} of {frame.height} rows have gaps and were left out.",) if n_with_gaps else ()
+    response = None if y is None else y.gather(positions).to_numpy()
+    return PreparedRows(predictors[positions].to_numpy(), response, None, positions.to_numpy(), notes)
 
 
 def site_table(
     tables: list[str], contents: FolderContents | None, name: str = "", **text: Any
 ) -> pl.DataFrame:
-    """Read a site's table; as texts where its columns were agreed on, by a schema or an encoding."""
+    """Read a site's table; where the columns were agreed on (schema or encoding), as a table of texts."""
     message = None if contents is None else contents.moments_of(name)
     if message is not None and message.schema:
         return read_tables(tables, **{**text, "decimal": schema_from(message.schema).decimal}, agreed=True)
@@ -105,7 +109,7 @@ def site_table(
 
 
 def _decimal_of(frame: pl.DataFrame, agreed: Encoding) -> str:
-    """Return the decimal sign by which more numbers of a table can be read."""
+    """Return the decimal sign, comma or point, by which more numbers of a table of texts can be read."""
     names = [plan.name for plan in agreed.columns if plan.kind == "number"]
     names += [agreed.target] if agreed.target in frame.columns and not agreed.classes else []
     texts = [text for name in names for text in texts_of(nw.from_native(frame[name], series_only=True))]
@@ -114,40 +118,43 @@ def _decimal_of(frame: pl.DataFrame, agreed: Encoding) -> str:
 
 
 def encoded(frame: pl.DataFrame, contents: FolderContents | None) -> pl.DataFrame:
-    """Return a site's table as the sites agreed to encode it; as it is where they agreed on nothing.
+    """Return a site's table with numbers in place of texts, as the sites agreed; unchanged without agreement.
 
-    The entries of the table are texts then; see `site_table`.
+    The agreement must follow from what the sites said of their columns, for anybody may write into the
+    folder. ``frame`` holds texts; see `site_table`.
     """
     if contents is None or contents.encoding is None:
         return frame
-    agreed = contents.encoding
-    if not follows(agreed, contents.columns):
+    agreement = contents.encoding
+    if not follows(agreement, contents.columns):
         raise CommandError(
             "The encoding in the folder does not follow from what the sites said of their columns: run "
             "`coterie agree` again."
         )
-    plans = [plan for plan in agreed.columns if plan.kind != "left out"]
-    check_columns([plan.name for plan in plans], frame.columns, "the encoding that the sites agreed on")
-    decimal, notes = _decimal_of(frame, agreed), list[str]()
-    numbers = encode_agreed(frame, plans, decimal, notes)
-    made = pl.DataFrame(numbers, schema=[name for plan in plans for name in plan.features])
-    if agreed.target in frame.columns:
-        texts = texts_of(nw.from_native(frame[agreed.target], series_only=True))
-        if agreed.classes:
-            labels = dict(enumerate(agreed.classes))
-            result = [labels.get(index) for index in places_of(texts, agreed.classes, decimal)]
-            target = pl.Series(agreed.target, result, dtype=pl.String)
+    used_columns = [plan for plan in agreement.columns if plan.kind != "left out"]
+    check_columns(
+        [plan.name for plan in used_columns], frame.columns, "the encoding that the sites agreed on"
+    )
+    decimal, notes = _decimal_of(frame, agreement), list[str]()
+    predictors = encode_agreed(frame, used_columns, decimal, notes)
+    encoded_frame = pl.DataFrame(predictors, schema=[name for plan in used_columns for name in plan.features])
+    if agreement.target in frame.columns:
+        texts = texts_of(nw.from_native(frame[agreement.target], series_only=True))
+        if agreement.classes:
+            labels = dict(enumerate(agreement.classes))
+            class_texts = [labels.get(index) for index in places_of(texts, agreement.classes, decimal)]
+            target = pl.Series(agreement.target, class_texts, dtype=pl.String)
         else:
-            values = numbers_of(texts, decimal)
-            notes += note_of(agreed.target, "number", texts, np.isnan(values))
-            target = pl.Series(agreed.target, values).fill_nan(None)
-        made = made.with_columns(target)
+            responses = numbers_of(texts, decimal)
+            notes += note_of(agreement.target, "number", texts, np.isnan(responses))
+            target = pl.Series(agreement.target, responses).fill_nan(None)
+        encoded_frame = encoded_frame.with_columns(target)
     say_notes(notes)
-    return made
+    return encoded_frame
 
 
 def open_folder(folder: str, known_keys: str | None) -> SealedFolder:
-    """Open a sealed folder."""
+    """Open a sealed folder, whose files must be signed by the keys of a list where one is given."""
     if not folder:
         raise CommandError("--folder is missing: name the folder that the sites pass on.")
     with one_sentence():
@@ -155,7 +162,7 @@ def open_folder(folder: str, known_keys: str | None) -> SealedFolder:
 
 
 def open_signer(key: str | None, sealed: SealedFolder | None) -> Signer | None:
-    """Return the signer of a key file, which must not lie in the folder that is passed on."""
+    """Return the signer of a private key file; refuse one in the folder that is passed on."""
     if key is None:
         return None
     if sealed is not None and sealed.path.resolve() in Path(key).resolve().parents:
@@ -167,7 +174,10 @@ def open_signer(key: str | None, sealed: SealedFolder | None) -> Signer | None:
 
 
 def check_signer(sealed: SealedFolder, signer: Signer | None, site: str | None = None) -> None:
-    """Refuse to write, beside a list of known keys, what the list would refuse."""
+    """Refuse to write what the list of known keys would refuse to others: unsigned, or another's key.
+
+    ``site`` is the one whose key is needed; None: any key of the list.
+    """
     known = sealed.known_keys
     if known is None:
         return
@@ -179,14 +189,17 @@ def check_signer(sealed: SealedFolder, signer: Signer | None, site: str | None =
 
 
 def in_their_order(columns: list[str], shares: tuple[Share, ...]) -> list[str]:
-    """Return the columns in the order that most sites have, where they are the same columns."""
+    """Return the columns in the order that most shares have, if these are the same columns.
+
+    Models of all sites read columns by position.
+    """
     orders = Counter(share.columns for share in shares)
     usual = max(orders, key=lambda order: orders[order]) if orders else ()
     return list(usual) if set(usual) == set(columns) else columns
 
 
 def make_share(site: Site) -> Share:
-    """Return the share of a site, after a check that its peers can read it."""
+    """Return the share of a site, encoded and decoded once to be sure that its peers can read it."""
     message = federated.share(site)
     federated.decode(federated.encode(message), "share")
     return message
@@ -199,21 +212,22 @@ def check_wait(seconds: float) -> None:
 
 
 def looks(read: Callable[[], FolderContents], wait: float) -> Iterator[FolderContents]:
-    """Yield what a folder holds, again and again until ``wait`` seconds after the first look are over.
+    """Yield what a folder holds, once and then every `PAUSE` seconds until ``wait`` seconds are over.
 
-    Files that cannot be used are named once.
+    The time begins after the first yield, when the caller's own work is done. Files that cannot be used
+    are named once on stderr.
     """
-    ends = None
-    seen: Mapping[str, str] = {}
+    deadline = None
+    reported_troubles: Mapping[str, str] = {}
     while True:
         contents = read()
         for name, reason in contents.troubles.items():
-            if seen.get(name) != reason:
+            if reported_troubles.get(name) != reason:
                 say(f"Note: {name!r} is not used. {reason}")
-        seen = contents.troubles
+        reported_troubles = contents.troubles
         yield contents
-        ends = time.monotonic() + wait if ends is None else ends
-        seconds_left = ends - time.monotonic()
+        deadline = time.monotonic() + wait if deadline is None else deadline
+        seconds_left = deadline - time.monotonic()
         if seconds_left <= 0:
             return
         time.sleep(min(PAUSE, seconds_left))

@@ -20,6 +20,7 @@ _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def _matches(text: str, pattern: str) -> bool:
+    """Tell whether a text matches a pattern of formulas, and is no number such as -1."""
     return re.search(pattern, text) is not None and re.fullmatch(_NUMBER, text) is None
 
 
@@ -28,17 +29,20 @@ def _texts(table: pl.DataFrame) -> list[str]:
 
 
 def write_csv(table: pl.DataFrame) -> bytes:
-    """Return a table as CSV in UTF-8 that holds no formula."""
+    """Return a table as CSV in UTF-8 that holds no formula: see the top of this file.
+
+    Texts and names of columns that begin like a formula get an apostrophe in front; numbers do not.
+    """
     as_text = table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
-    safe = as_text.with_columns(
+    escaped = as_text.with_columns(
         pl.when(pl.col(name).str.contains(_TO_ESCAPE) & ~pl.col(name).str.contains(_NUMBER))
         .then("'" + pl.col(name))
         .otherwise(pl.col(name))
         .alias(name)
         for name in _texts(as_text)
     )
-    headed = safe.rename({n: f"'{n}" for n in safe.columns if _matches(n, _TO_ESCAPE)})
-    return headed.write_csv().encode()
+    with_escaped_names = escaped.rename({n: f"'{n}" for n in escaped.columns if _matches(n, _TO_ESCAPE)})
+    return with_escaped_names.write_csv().encode()
 
 
 def without_escapes(table: pl.DataFrame) -> pl.DataFrame:
@@ -46,15 +50,16 @@ def without_escapes(table: pl.DataFrame) -> pl.DataFrame:
 
     A table in which some text begins like a formula was not written by it, and stays as it is.
     """
-    names = _texts(table)
+    text_columns = _texts(table)
 
     def any_matches(pattern: str) -> bool:
         """Tell whether a column's name or one of its entries matches, numbers aside."""
         return any(_matches(name, pattern) for name in table.columns) or any(
-            (table[name].str.contains(pattern) & ~table[name].str.contains(_NUMBER)).any() for name in names
+            (table[name].str.contains(pattern) & ~table[name].str.contains(_NUMBER)).any()
+            for name in text_columns
         )
 
     if not any_matches(_ESCAPED) or any_matches(_BARE):
         return table
-    plain = table.with_columns(pl.col(name).str.replace(f"^'('*{_SIGNS})", "$1") for name in names)
-    return plain.rename({n: n[1:] for n in plain.columns if _matches(n, _ESCAPED)})
+    unescaped = table.with_columns(pl.col(name).str.replace(f"^'('*{_SIGNS})", "$1") for name in text_columns)
+    return unescaped.rename({n: n[1:] for n in unescaped.columns if _matches(n, _ESCAPED)})

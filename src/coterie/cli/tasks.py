@@ -23,7 +23,10 @@ def check_task(task: str) -> str:
 
 
 def labels_of(values: pl.Series) -> pl.Series:
-    """Return labels, null where there is none; texts without the spaces around them."""
+    """Return a target's entries as labels of classes, null where there is none (also NaN and empty texts).
+
+    Texts lose the spaces around them, so that "yes" and "yes " are one class.
+    """
     if values.dtype.is_float():
         return values.set(~values.is_finite().fill_null(False), None)
     if values.dtype == pl.String:
@@ -35,15 +38,15 @@ def labels_of(values: pl.Series) -> pl.Series:
 
 
 def _are_numbers(texts: pl.Series) -> bool:
-    """Tell whether most distinct texts are numbers: then the others are gaps that are written in words."""
+    """Tell whether most of the distinct texts are numbers: the others are then gaps written in words."""
     numbers = texts.cast(pl.Float64, strict=False).is_not_null()
     return 2 * int(numbers.sum()) > len(texts)
 
 
 def task_of(values: pl.Series, task: str) -> str:
-    """Return whether a target is fitted as classes or as numbers.
+    """Return whether a target is fitted as classes or as numbers: ``task``, or as its entries show.
 
-    Texts, truth values and numbers of two values are classes, if the user says nothing else.
+    Truth values, numbers of two values, and texts of few distinct entries are classes.
     """
     if task != AUTO:
         return task
@@ -51,12 +54,12 @@ def task_of(values: pl.Series, task: str) -> str:
     kind = distinct.dtype
     if kind == pl.Boolean or (kind.is_numeric() and len(distinct) == 2):
         return CLASSIFICATION
-    text = kind == pl.String and 1 < len(distinct) <= min(MOST_CLASSES, len(values) // 2)
-    return CLASSIFICATION if text and not _are_numbers(distinct) else REGRESSION
+    few_texts = kind == pl.String and 1 < len(distinct) <= min(MOST_CLASSES, len(values) // 2)
+    return CLASSIFICATION if few_texts and not _are_numbers(distinct) else REGRESSION
 
 
 def may_be_classes(values: pl.Series, task: str) -> bool:
-    """Tell whether a site's target may be a class; a site that has seen one value only cannot know."""
+    """Tell whether a site's target may be a class; with one value only, a site cannot know."""
     distinct = labels_of(values).drop_nulls().n_unique()
     return task_of(values, task) == CLASSIFICATION or (task == AUTO and distinct == 1)
 
@@ -72,7 +75,7 @@ def class_values(frame: pl.DataFrame, target: str) -> pl.Series:
 
 
 def said_of(y: Any, target: str, task: str) -> str:
-    """Say that a target is taken for classes, and what to do if it is not; refuse one class."""
+    """Say that a target is taken for classes, and how to fit it as numbers; refuse one class only."""
     import numpy as np
 
     classes = np.unique(y)
@@ -82,5 +85,5 @@ def said_of(y: Any, target: str, task: str) -> str:
             "there is nothing to tell apart."
         )
     text = f"The target {target!r} holds {len(classes)} classes: {listed(classes.tolist())}."
-    wants_classes = task == CLASSIFICATION or classes.dtype.kind not in "biuf"
-    return text if wants_classes else f"{text} To fit it as numbers, pass --task regression."
+    surely_classes = task == CLASSIFICATION or classes.dtype.kind not in "biuf"
+    return text if surely_classes else f"{text} To fit it as numbers, pass --task regression."

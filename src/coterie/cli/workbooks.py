@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 # How the process ends when the library says what is wrong with the file.
-_REFUSED = 3
+_EXIT_REFUSED = 3
 
 
 def read_workbook(
@@ -28,47 +28,53 @@ def read_workbook(
 ) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
     """Return the first row of the first sheet as text, its table, and the names of all sheets.
 
-    With ``as_text`` every entry is text, and empty rows at the top are rows.
-    A ValueError says why it cannot be read with so many bytes of memory.
+    A process of its own reads the file within ``memory`` bytes and hands the table over; see the top of
+    this file. With ``as_text`` every entry is text, and empty rows at the top are rows. A ValueError says
+    why the file cannot be read.
     """
     import polars as pl
 
-    specs = (find_spec(name) for name in ("fastexcel", "polars"))
-    folders = sorted({str(Path(spec.origin).parents[1]) for spec in specs if spec and spec.origin})
+    package_specs = (find_spec(name) for name in ("fastexcel", "polars"))
+    folders = sorted({str(Path(spec.origin).parents[1]) for spec in package_specs if spec and spec.origin})
     command = [sys.executable, "-I", __file__, json.dumps(folders), str(path.resolve()), str(memory)]
     command += ["text"] if as_text else []
-    done = subprocess.run(
+    process = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
     )
-    if done.returncode == _REFUSED:
-        raise ValueError(done.stdout.decode("utf-8", "replace"))
-    if done.returncode:
+    if process.returncode == _EXIT_REFUSED:
+        raise ValueError(process.stdout.decode("utf-8", "replace"))
+    if process.returncode:
         raise ValueError(f"its cells reach so far that they would take more than {memory / 2**30:.3g} GiB")
-    about, _, content = done.stdout.partition(b"\n")
-    sheets, length = json.loads(about)
-    head, table = (pl.read_ipc(io.BytesIO(part)) for part in (content[:length], content[length:]))
-    return head, table, sheets
+    header, _, content = process.stdout.partition(b"\n")
+    sheets, length = json.loads(header)
+    first_row, table = (pl.read_ipc(io.BytesIO(part)) for part in (content[:length], content[length:]))
+    return first_row, table, sheets
 
 
 def _confine(memory: int) -> None:
-    """Limit what this process may take from now on, where the system has such a limit."""
+    """Limit the memory that this process may take from now on, where the system has such a limit."""
     with suppress(ImportError, OSError, ValueError, StopIteration):
         import resource
 
-        lines = Path("/proc/self/status").read_text().splitlines()
-        taken = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmData"))
+        status_lines = Path("/proc/self/status").read_text().splitlines()
+        bytes_in_use = 1024 * next(int(line.split()[1]) for line in status_lines if line.startswith("VmData"))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_DATA, (taken + memory, taken + memory))
+        resource.setrlimit(resource.RLIMIT_DATA, (bytes_in_use + memory, bytes_in_use + memory))
 
 
 def _packed(table: Any) -> bytes:
+    """Return a polars table as bytes in Arrow's file format."""
     content = io.BytesIO()
     table.write_ipc(content)
     return content.getvalue()
 
 
 def main() -> None:
-    """Read the file that is named, and write its table to standard output."""
+    """Read the workbook named in ``sys.argv``, and write it to standard output for `read_workbook`.
+
+    The output is a line of JSON (names of sheets, length of the first part), then the first row and the
+    table in Arrow's format.
+    """
     folders, path, memory, *as_text = sys.argv[1:]
     sys.path.extend(json.loads(folders))
     import fastexcel
@@ -77,18 +83,18 @@ def main() -> None:
     _confine(int(memory))
     try:
         book = fastexcel.read_excel(path)
-        head = book.load_sheet(0, header_row=None, n_rows=1, dtypes="string").to_polars()
-        how: dict[str, Any] = (
+        first_row = book.load_sheet(0, header_row=None, n_rows=1, dtypes="string").to_polars()
+        load_options: dict[str, Any] = (
             {"dtypes": "string", "skip_rows": 0} if as_text else {"schema_sample_rows": None}
         )
-        table = pl.DataFrame() if not head.height else book.load_sheet(0, **how).to_polars()
+        table = pl.DataFrame() if not first_row.height else book.load_sheet(0, **load_options).to_polars()
     # The reader is another language's, and has errors of its own.
     except Exception as error:
         sys.stdout.buffer.write(str(error).encode("utf-8", "replace"))
-        sys.exit(_REFUSED)
-    first, rest = _packed(head), _packed(table)
-    about = json.dumps([book.sheet_names, len(first)]).encode()
-    for part in (about, b"\n", first, rest):
+        sys.exit(_EXIT_REFUSED)
+    packed_first_row, packed_table = _packed(first_row), _packed(table)
+    header = json.dumps([book.sheet_names, len(packed_first_row)]).encode()
+    for part in (header, b"\n", packed_first_row, packed_table):
         sys.stdout.buffer.write(part)
 
 

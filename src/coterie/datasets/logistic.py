@@ -46,15 +46,18 @@ class ClassSimulation:  # numpydoc ignore=PR02
 
 
 def _with_share(scores: NDArray[np.float64], share: float) -> NDArray[np.float64]:
-    """Return scores with the last class moved so that it has a share of the rows on average."""
+    """Return log-odds (n, C) with the last class shifted such that its mean probability is ``share``.
+
+    The shift is found by bisection between -50 and 50.
+    """
     low, high = -50.0, 50.0
     for _ in range(HALVINGS):
-        level = 0.5 * (low + high)
-        moved = scores.copy()
-        moved[:, -1] += level
-        too_many = softmax(moved, axis=1)[:, -1].mean() > share
-        low, high = (low, level) if too_many else (level, high)
-    return moved
+        shift = 0.5 * (low + high)
+        shifted = scores.copy()
+        shifted[:, -1] += shift
+        too_many = softmax(shifted, axis=1)[:, -1].mean() > share
+        low, high = (low, shift) if too_many else (shift, high)
+    return shifted
 
 
 def make_logistic_learners(
@@ -116,13 +119,13 @@ def make_logistic_learners(
     coefficients = scale * rng.standard_normal((n_truths, n_features, n_classes))
     coefficients[:, :, 0] = 0.0
     truth = np.arange(n_learners, dtype=np.int64) % n_truths
-    learner = np.repeat(np.arange(n_learners), n_rows)
-    X = rng.standard_normal((len(learner), n_features))
-    inputs = X * np.roll(X, 1, axis=1) if curved else X
-    scores = np.einsum("rp,rpc->rc", inputs, coefficients[truth[learner]])
+    learner_of_row = np.repeat(np.arange(n_learners), n_rows)
+    X = rng.standard_normal((len(learner_of_row), n_features))
+    terms = X * np.roll(X, 1, axis=1) if curved else X
+    log_odds = np.einsum("rp,rpc->rc", terms, coefficients[truth[learner_of_row]])
     if share is not None:
-        scores = _with_share(scores, share)
-    probabilities = softmax(scores, axis=1)
-    y = (rng.random(len(learner))[:, None] > np.cumsum(probabilities, axis=1)[:, :-1]).sum(axis=1)
+        log_odds = _with_share(log_odds, share)
+    probabilities = softmax(log_odds, axis=1)
+    y = (rng.random(len(learner_of_row))[:, None] > np.cumsum(probabilities, axis=1)[:, :-1]).sum(axis=1)
     ids = learner_names(n_learners)
-    return ClassSimulation(X, y, ids[learner], truth, ids, probabilities, coefficients)
+    return ClassSimulation(X, y, ids[learner_of_row], truth, ids, probabilities, coefficients)

@@ -58,29 +58,32 @@ class Simulation:  # numpydoc ignore=PR02
     coefficients: NDArray[np.float64] | None = None
 
 
-def _need(fits: object, name: str, what: str, got: object) -> None:
-    """Refuse an argument of make_linear_learners."""
-    if not fits:
+def _need(condition: object, name: str, what: str, got: object) -> None:
+    """Raise a ValueError on an argument of make_linear_learners unless ``condition`` is true.
+
+    The message: the argument ``name`` must ``what``, and is ``got``.
+    """
+    if not condition:
         raise ValueError(f"The '{name}' argument of make_linear_learners must {what}. Got {got}.")
 
 
 def _per_learner(values: ArrayLike, n_learners: int, name: str) -> NDArray[np.float64]:
-    """Return one value per learner, given one for each or one for all."""
+    """Return one value per learner, shape (n_learners,), from one for each or one for all."""
     array = np.array(values, dtype=np.float64)
     if array.ndim == 0:
         return np.full(n_learners, float(array))
-    wanted = f"be a number or have one entry per learner ({n_learners})"
-    _need(array.shape == (n_learners,), name, wanted, f"shape {array.shape}")
+    wanted_shape = f"be a number or have one entry per learner ({n_learners})"
+    _need(array.shape == (n_learners,), name, wanted_shape, f"shape {array.shape}")
     return array
 
 
 def _check_labels(labels: ArrayLike, n_learners: int, n_truths: int) -> NDArray[np.int64]:
-    """Return the truth of each learner; refuse labels that name none."""
+    """Return the true cluster of each learner, shape (n_learners,); refuse any outside 0 to n_truths - 1."""
     array = np.asarray(labels)
-    one_each = f"have one entry per learner ({n_learners})"
-    _need(array.shape == (n_learners,), "labels", one_each, f"shape {array.shape}")
-    known = f"hold integers from 0 to {n_truths - 1}, one truth each"
-    _need(np.isin(array, np.arange(n_truths)).all(), "labels", known, np.unique(array).tolist())
+    wanted_shape = f"have one entry per learner ({n_learners})"
+    _need(array.shape == (n_learners,), "labels", wanted_shape, f"shape {array.shape}")
+    wanted_values = f"hold integers from 0 to {n_truths - 1}, one truth each"
+    _need(np.isin(array, np.arange(n_truths)).all(), "labels", wanted_values, np.unique(array).tolist())
     return array.astype(np.int64)
 
 
@@ -139,25 +142,25 @@ def make_linear_learners(
         beta = rng.standard_normal((n_truths, n_features))
     else:
         beta = np.array(coefficients, dtype=np.float64)
-        shaped = beta.ndim == 2 and 0 not in beta.shape
-        _need(shaped, "coefficients", "have shape (n_truths, n_features)", beta.shape)
+        is_matrix = beta.ndim == 2 and 0 not in beta.shape
+        _need(is_matrix, "coefficients", "have shape (n_truths, n_features)", beta.shape)
     n_truths, n_features = beta.shape
     if labels is None:
         truth = np.arange(n_learners, dtype=np.int64) % n_truths
     else:
         truth = _check_labels(labels, n_learners, n_truths)
 
-    sizes = _per_learner(n_rows, n_learners, "n_rows")
-    whole = (sizes >= 1).all() and (sizes % 1 == 0).all()
-    _need(whole, "n_rows", "be whole numbers of at least 1", np.unique(sizes).tolist())
+    rows_per_learner = _per_learner(n_rows, n_learners, "n_rows")
+    are_counts = (rows_per_learner >= 1).all() and (rows_per_learner % 1 == 0).all()
+    _need(are_counts, "n_rows", "be whole numbers of at least 1", np.unique(rows_per_learner).tolist())
     noise_variance = n_features / 16 if noise_variance is None else noise_variance
     variance = _per_learner(noise_variance, n_learners, "noise_variance")
-    fits = (np.isfinite(variance) & (variance >= 0)).all()
-    _need(fits, "noise_variance", "be finite and not negative", np.unique(variance).tolist())
+    is_variance = (np.isfinite(variance) & (variance >= 0)).all()
+    _need(is_variance, "noise_variance", "be finite and not negative", np.unique(variance).tolist())
 
-    learner = np.repeat(np.arange(n_learners), sizes.astype(np.int64))
-    X = rng.standard_normal((len(learner), n_features))
-    signal = np.einsum("rp,rp->r", X, beta[truth[learner]])
-    noise = rng.standard_normal(len(learner)) * np.sqrt(variance[learner])
+    learner_of_row = np.repeat(np.arange(n_learners), rows_per_learner.astype(np.int64))
+    X = rng.standard_normal((len(learner_of_row), n_features))
+    signal = np.einsum("rp,rp->r", X, beta[truth[learner_of_row]])
+    noise = rng.standard_normal(len(learner_of_row)) * np.sqrt(variance[learner_of_row])
     ids = learner_names(n_learners)
-    return Simulation(X, signal + noise, ids[learner], truth, ids, signal, variance, beta)
+    return Simulation(X, signal + noise, ids[learner_of_row], truth, ids, signal, variance, beta)

@@ -22,36 +22,37 @@ Float = NDArray[np.float64]
 
 
 def _linear(rng: Generator, n_truths: int, **changes: object) -> Simulation:
-    """Draw learners with linear truths and the usual settings."""
+    """Draw learners with linear truths and the usual settings, some of which ``changes`` replaces."""
     settings = {"n_learners": 30, "n_features": 5, "noise_variance": 1.0, **changes}
     return make_linear_learners(n_truths=n_truths, random_state=rng, **settings)  # type: ignore[arg-type]
 
 
 def _with_noise(data: Simulation, noise: Float) -> Simulation:
+    """Return the data with another noise added to the same signal; ``noise`` has shape (n_rows,)."""
     return replace(data, y=data.signal + noise)
 
 
 def _uneven_noise(rng: Generator, n_truths: int) -> Simulation:
-    """Draw learners whose noise levels differ by a factor of ten."""
-    spread = rng.permutation(np.geomspace(0.3, 3, 30))
-    return _linear(rng, n_truths, noise_variance=spread**2)
+    """Draw learners whose noise has standard deviations from 0.3 to 3, a factor of ten."""
+    standard_deviations = rng.permutation(np.geomspace(0.3, 3, 30))
+    return _linear(rng, n_truths, noise_variance=standard_deviations**2)
 
 
 def _outliers(rng: Generator, n_truths: int) -> Simulation:
-    """Draw learners of whose rows two in a hundred have twenty times the noise."""
+    """Draw learners with outliers: of two rows in a hundred, the noise is twenty times as large."""
     data = _linear(rng, n_truths)
     noise = data.y - data.signal
     return _with_noise(data, np.where(rng.random(len(noise)) < 0.02, 20 * noise, noise))
 
 
 def _wild_cells(rng: Generator, n_truths: int) -> Simulation:
-    """Put one to five wild values into the rows of one learner, in one predictor or in the response."""
+    """Put one to five wild values, such as 9999, into one learner's rows, in one predictor or in y."""
     data = _linear(rng, n_truths)
     rows = 60 * rng.integers(30) + rng.choice(60, rng.integers(1, 6), replace=False)
-    values = rng.choice([9999.0, 999.0, 1e6, 1e12]) * rng.choice([-1.0, 1.0], len(rows))
-    table = np.column_stack([data.X, data.y])
-    table[rows, rng.integers(6)] = values
-    return replace(data, X=table[:, :5].copy(), y=table[:, 5].copy())
+    wild_values = rng.choice([9999.0, 999.0, 1e6, 1e12]) * rng.choice([-1.0, 1.0], len(rows))
+    cells = np.column_stack([data.X, data.y])
+    cells[rows, rng.integers(6)] = wild_values
+    return replace(data, X=cells[:, :5].copy(), y=cells[:, 5].copy())
 
 
 def _heavy_tails(rng: Generator, n_truths: int) -> Simulation:
@@ -61,93 +62,114 @@ def _heavy_tails(rng: Generator, n_truths: int) -> Simulation:
 
 
 def _uneven_sizes(rng: Generator, n_truths: int) -> Simulation:
+    """Draw four learners of 500 rows, and 26 of 15 to 25 rows."""
     return _linear(rng, n_truths, n_rows=np.r_[np.full(4, 500), rng.integers(15, 26, 26)])
 
 
 def _lone_learners(rng: Generator) -> Simulation:
+    """Draw clusters of 27, two and one learners."""
     return _linear(rng, 3, labels=np.r_[np.zeros(27, int), 1, 1, 2])
 
 
 def _tiny(rng: Generator, n_truths: int) -> Simulation:
+    """Draw 40 learners of 8 to 12 rows each."""
     return _linear(rng, n_truths, n_learners=40, n_rows=rng.integers(8, 13, 40))
 
 
 def _weak(rng: Generator, n_rows: int) -> Simulation:
-    """Draw two truths that differ in one of ten coefficients."""
+    """Draw two truths that differ by 0.5 in one of ten coefficients: hard to tell apart."""
     first = rng.standard_normal(10)
     second = first + np.r_[0.5, np.zeros(9)]
     return _linear(rng, 2, coefficients=np.array([first, second]), n_rows=n_rows)
 
 
 def _continuum(rng: Generator) -> Simulation:
-    """Draw learners each of which has coefficients of its own around a common centre."""
+    """Draw learners whose coefficients scatter around one centre: there are no clusters (truth None)."""
     centre = rng.standard_normal(5)
-    own = centre + 0.5 * rng.standard_normal((30, 5))
-    data = _linear(rng, 30, coefficients=own)
+    coefficients = centre + 0.5 * rng.standard_normal((30, 5))
+    data = _linear(rng, 30, coefficients=coefficients)
     return replace(data, truth=None)
 
 
 def _shifted_linear(rng: Generator) -> Simulation:
-    """Draw one linear truth, with predictors shifted by learner."""
+    """Draw one linear truth, with predictors whose mean differs between learners (covariate shift).
+
+    The right answer is one cluster: learners have different rows, but the same model.
+    """
     data = _linear(rng, 1)
     assert data.coefficients is not None
-    owner = np.repeat(np.arange(30), 60)
-    X = data.X + rng.uniform(-2, 2, (30, 5))[owner]
+    learner_of_row = np.repeat(np.arange(30), 60)
+    X = data.X + rng.uniform(-2, 2, (30, 5))[learner_of_row]
     signal = X @ data.coefficients[0]
     return replace(data, X=X, signal=signal, y=signal + (data.y - data.signal))
 
 
 def _circuit(U: Float) -> tuple[Float, Float]:
-    """Return the two terms that Friedman's second and third functions are made of."""
+    """Return resistance and reactance of a circuit, of which Friedman's functions 2 and 3 are made.
+
+    ``U`` has shape (n, 4) or more columns, uniform on (0, 1).
+    """
     resistance, frequency = 100 * U[:, 0], np.pi * (40 + 520 * U[:, 1])
     return resistance, frequency * U[:, 2] - 1 / (frequency * (1 + 10 * U[:, 3]))
 
 
 def _wave(U: Float) -> Float:
-    """Return Friedman's first function, standardised."""
-    bent: Float = 10 * np.sin(np.pi * U[:, 0] * U[:, 1]) + 20 * (U[:, 2] - 0.5) ** 2 + 10 * U[:, 3]
-    return (bent - 13) / 4.5
+    """Return Friedman's first function without its last term, centred and scaled to about variance one."""
+    friedman_1: Float = 10 * np.sin(np.pi * U[:, 0] * U[:, 1]) + 20 * (U[:, 2] - 0.5) ** 2 + 10 * U[:, 3]
+    return (friedman_1 - 13) / 4.5
 
 
 def _impedance(U: Float) -> Float:
+    """Return the impedance of a circuit (Friedman's second function), centred and scaled."""
     return (np.hypot(*_circuit(U)) - 480) / 380
 
 
 def _phase(U: Float) -> Float:
-    """Return the phase of a circuit (Friedman's third function), standardised."""
+    """Return the phase of a circuit (Friedman's third function), centred and scaled."""
     resistance, reactance = _circuit(U)
     return (np.arctan(reactance / (resistance + 1e-9)) - 1.35) / 0.3
 
 
-def _drawn(rng: Generator, X: Float, signal: Float, truth: NDArray[np.int64], spread: float) -> Simulation:
-    """Add noise of one spread to the signal of thirty learners with equally many rows."""
-    ids, y = learner_names(30), signal + spread * rng.standard_normal(len(X))
-    return Simulation(X, y, np.repeat(ids, len(X) // 30), truth, ids, signal, np.full(30, spread**2))
+def _drawn(rng: Generator, X: Float, signal: Float, truth: NDArray[np.int64], noise_sd: float) -> Simulation:
+    """Return data of thirty learners with equally many rows: a signal plus normal noise.
+
+    ``signal`` has shape (n_rows,), ``truth`` the true cluster of each learner; ``noise_sd`` is the noise's
+    standard deviation.
+    """
+    ids, y = learner_names(30), signal + noise_sd * rng.standard_normal(len(X))
+    return Simulation(X, y, np.repeat(ids, len(X) // 30), truth, ids, signal, np.full(30, noise_sd**2))
 
 
 def _curved(rng: Generator, n_truths: int, shift: float = 0.0) -> Simulation:
-    """Draw learners with up to three curved truths, if requested with shifted predictors."""
+    """Draw learners with up to three curved truths (Friedman's functions) of uniform predictors.
+
+    ``shift`` above zero moves the predictors of each learner by up to as much (covariate shift), before
+    they are mapped to (0, 1).
+    """
     functions = (_impedance, _phase, _wave)[:n_truths]
     truth = np.arange(30) % n_truths
-    owner = np.repeat(np.arange(30), 100)
-    centres = rng.uniform(-shift, shift, (30, 6)) if shift else np.zeros((30, 6))
-    normal = centres[owner] + rng.standard_normal((len(owner), 6))
-    U = norm.cdf(normal / np.sqrt(1 + shift**2 / 3))
-    signal = np.choose(truth[owner], [function(U) for function in functions])
+    learner_of_row = np.repeat(np.arange(30), 100)
+    predictor_means = rng.uniform(-shift, shift, (30, 6)) if shift else np.zeros((30, 6))
+    normal_predictors = predictor_means[learner_of_row] + rng.standard_normal((len(learner_of_row), 6))
+    U = norm.cdf(normal_predictors / np.sqrt(1 + shift**2 / 3))
+    signal = np.choose(truth[learner_of_row], [function(U) for function in functions])
     return _drawn(rng, U, signal, truth, 0.4)
 
 
 def _apart(rng: Generator, difference: Callable[[Float], Float]) -> Simulation:
-    """Two truths that share a line; one adds a function of the predictors, the other subtracts it."""
+    """Draw two truths that share a linear term; one adds ``difference(X)``, the other subtracts it."""
     truth = np.arange(30) % 2
-    owner = np.repeat(np.arange(30), 150)
-    X = rng.standard_normal((len(owner), 6))
-    signal = X[:, 2] + np.where(truth[owner] == 1, 1, -1) * difference(X)
+    learner_of_row = np.repeat(np.arange(30), 150)
+    X = rng.standard_normal((len(learner_of_row), 6))
+    signal = X[:, 2] + np.where(truth[learner_of_row] == 1, 1, -1) * difference(X)
     return _drawn(rng, X, signal, truth, 0.61)
 
 
 def _in_time_order(rng: Generator, n_truths: int, correlation: float) -> Simulation:
-    """Return 80 rows a learner with six predictors, and noise that follows AR(1) from row to row."""
+    """Draw 80 rows a learner with six predictors, and noise that follows AR(1) from row to row.
+
+    Its variance is the usual one whatever the ``correlation`` of neighbouring rows.
+    """
     data = _linear(rng, n_truths, n_rows=80, n_features=6, noise_variance=6 / 16)
     shocks = rng.standard_normal((30, 80)) * np.sqrt(6 / 16)
     shocks[:, 1:] *= np.sqrt(1 - correlation**2)
@@ -155,7 +177,7 @@ def _in_time_order(rng: Generator, n_truths: int, correlation: float) -> Simulat
 
 
 def _sorted_rows(rng: Generator, n_truths: int, *, by_response: bool) -> Simulation:
-    """Return learners whose rows are sorted by the first predictor, or by the response."""
+    """Draw learners whose rows are sorted by the first predictor, or by the response."""
     data = _linear(rng, n_truths)
     order = np.lexsort((data.y if by_response else data.X[:, 0], data.groups))
     return replace(

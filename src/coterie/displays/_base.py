@@ -16,15 +16,17 @@ from coterie.estimator import CoterieEstimator
 def fitted(model: Any, display: type) -> CoterieEstimator:
     """Return the model after a check that it is one of our estimators and fitted."""
     if not isinstance(model, CoterieEstimator):
-        kind = isinstance(model, type)
-        given = f"the class {model.__name__} itself" if kind else type(model).__name__
-        raise TypeError(f"{display.__name__}.from_estimator takes a fitted CoterieRegressor. Got {given}.")
+        is_class = isinstance(model, type)
+        description = f"the class {model.__name__} itself" if is_class else type(model).__name__
+        raise TypeError(
+            f"{display.__name__}.from_estimator takes a fitted CoterieRegressor. Got {description}."
+        )
     check_is_fitted(model)
     return model
 
 
 def loss_name_of(model: CoterieEstimator) -> str:
-    """Return what the errors of a model are called."""
+    """Return what a model's errors are called on axes: mean squared error, or Brier score of classes."""
     options = model.record_.options
     if options.loss.bounds is not None:
         return "Brier score"
@@ -32,7 +34,7 @@ def loss_name_of(model: CoterieEstimator) -> str:
 
 
 def by_reference(ids: Array) -> Array:
-    """Return ids whose texts are shared when they are repeated: each cell of an array of texts is a copy."""
+    """Return ids, texts as an object array: repeating them then copies references, not characters."""
     return ids.astype(object) if ids.dtype.kind == "U" else ids
 
 
@@ -60,6 +62,7 @@ class Display:
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
+        """Make the display from a fitted model: each subclass takes the arrays that it draws."""
         raise NotImplementedError
 
     def _size(self) -> tuple[float, float]:
@@ -67,15 +70,16 @@ class Display:
         raise NotImplementedError
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw on a matplotlib axis; ``kwargs`` are the user's options for the points, bars or image."""
         raise NotImplementedError
 
     def _check_lengths(self, **columns: Array) -> None:
         """Refuse columns that do not run over the same learners."""
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
-            result = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            lengths_text = ", ".join(f"{name} {length}" for name, length in lengths.items())
             name = type(self).__name__
-            raise ValueError(f"The arguments of {name} must have one entry per learner. Got {result}.")
+            raise ValueError(f"The arguments of {name} must have one entry per learner. Got {lengths_text}.")
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:

@@ -58,7 +58,11 @@ def open_axis(ax: Any, size: tuple[float, float]) -> Any:
 
 
 def styled(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Return our look of points or lines with the user's changes, whichever alias they are spelt by."""
+    """Merge default options of points or lines with the user's, which take precedence.
+
+    matplotlib has several names for one option (``c`` and ``color``, ``lw`` and ``linewidths``), and
+    refuses both at once. All are given their full names first.
+    """
     from matplotlib.cbook import normalize_kwargs
     from matplotlib.collections import PathCollection
 
@@ -69,20 +73,24 @@ def styled(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 
 
 def cluster_points(ax: Any, across: Array, up: Array, labels: Array, kwargs: dict[str, Any]) -> None:
-    """Draw learners as points in the colours and shapes of their clusters."""
+    """Draw learners as points in the colours and shapes of their clusters.
+
+    ``across``, ``up`` and ``labels`` have shape (L,). Each cluster is one call of ``Axes.scatter``, so
+    that it has an entry in the legend. ``kwargs`` are the user's options and take precedence.
+    """
     for label in np.unique(labels).tolist():
-        mine = labels == label
-        points: dict[str, Any] = {
+        in_cluster = labels == label
+        defaults: dict[str, Any] = {
             "s": 44,
             "color": cluster_colour(label),
             "marker": cluster_marker(label),
             "alpha": 0.8,
             "edgecolors": "white",
             "linewidths": 0.6,
-            "label": f"cluster {label} ({counted(int(mine.sum()), 'learner')})",
+            "label": f"cluster {label} ({counted(int(in_cluster.sum()), 'learner')})",
             "zorder": 3,
         }
-        ax.scatter(across[mine], up[mine], **styled(points, kwargs))
+        ax.scatter(across[in_cluster], up[in_cluster], **styled(defaults, kwargs))
     ax.margins(0.1)
     calm(ax)
 
@@ -96,19 +104,23 @@ def calm(ax: Any) -> None:
 
 
 def name_size(inches: float, count: int) -> float:
-    """Return a font size at which ``count`` names fit into ``inches``, as far as it stays legible."""
+    """Return the font size in points at which ``count`` names fit into ``inches``, from 4 to 8.5."""
     return float(np.clip(0.75 * 72 * inches / max(count, 1), 4.0, 8.5))
 
 
 def axis_inches(ax: Any) -> tuple[float, float]:
-    """Return the width and height of an axis."""
+    """Return the width and height of an axis in inches, as it is laid out now."""
     box = ax.get_window_extent()
     dpi = ax.get_figure().dpi
     return box.width / dpi, box.height / dpi
 
 
 def name_rows(ax: Any, names: Iterable[object], inches: float | None = None) -> float:
-    """Write names beside the rows of an axis, from the top down, and return their font size."""
+    """Write learners' names as tick labels of the rows 0, 1, ..., and return their font size.
+
+    ``inches`` is the height that they share, by default that of the axis; more names have smaller
+    letters.
+    """
     # Names are not mathematics: a dollar sign is a dollar sign.
     texts = [display_name(name) for name in names]
     size = name_size(axis_inches(ax)[1] if inches is None else inches, len(texts))
@@ -118,12 +130,16 @@ def name_rows(ax: Any, names: Iterable[object], inches: float | None = None) -> 
 
 
 def rows_size(width: float, count: int) -> tuple[float, float]:
-    """Return the size of a figure with a row per learner."""
+    """Return width and height, in inches, of a figure with a row for each of ``count`` learners."""
     return (width, 1.5 + 0.19 * max(count, 4)) if count <= MOST_NAMES else (width, 8.0)
 
 
 def learner_rows(ax: Any, learners: Array, order: str) -> float:
-    """Make an axis one of a row per learner; the names give way to the order where they are too many."""
+    """Set up an axis with a row per learner, the first at the top; return the font size of the names.
+
+    With more than `MOST_NAMES` learners, names are left out and the label says how many there are and in
+    which ``order``; 0.0 is returned.
+    """
     n = len(learners)
     ax.set_ylim(n - 0.4, -0.6)
     calm(ax)
@@ -135,28 +151,44 @@ def learner_rows(ax: Any, learners: Array, order: str) -> float:
 
 
 def beside_rows(ax: Any, heading: str, texts: list[str], room: int, size: float) -> list[Any]:
-    """Write a text at the right of each row, under a heading, and return the texts."""
-    # In points from the edge of the axis, so that the texts line up however wide it is.
-    look: dict[str, Any] = {
+    """Write a text at the right of each row, under a heading, and return matplotlib's annotations.
+
+    ``room`` is the distance of the texts' right end from the axis, ``size`` their font size, both in
+    points. So texts line up however wide the axis is.
+    """
+    common_options: dict[str, Any] = {
         "textcoords": "offset points",
         "ha": "right",
         "fontsize": size,
         "annotation_clip": False,
     }
     rows: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "xytext": (room, 0), "va": "center"}
-    written = [ax.annotate(text, (1, row), color=INK, **rows, **look) for row, text in enumerate(texts)]
-    ax.annotate(heading, (1, 1), xycoords="axes fraction", xytext=(room, 2), color=QUIET, **look)
-    return written
+    annotations = [
+        ax.annotate(text, (1, row), color=INK, **rows, **common_options) for row, text in enumerate(texts)
+    ]
+    ax.annotate(heading, (1, 1), xycoords="axes fraction", xytext=(room, 2), color=QUIET, **common_options)
+    return annotations
 
 
-def stacked_bars(ax: Any, shares: Array, looks: Mapping[str, dict[str, Any]], given: dict[str, Any]) -> None:
-    """Draw a bar per learner, cut into parts (columns of the shares) that have labels and looks."""
-    n = len(shares)
-    left = np.zeros(n)
-    for part, (label, look) in zip(shares.T, looks.items(), strict=True):
-        height = 0.8 if n <= MOST_NAMES else 1.0
-        ax.barh(np.arange(n), part, left=left, **{"height": height, "label": label, **look, **given})
-        left = left + part
+def stacked_bars(
+    ax: Any, shares: Array, options_by_label: Mapping[str, dict[str, Any]], user_options: dict[str, Any]
+) -> None:
+    """Draw a horizontal bar per learner, cut into parts of different looks, from left to right.
+
+    ``shares`` has shape (L, R), rows summing to one; ``options_by_label`` has the label and the
+    matplotlib options of each of the R parts. ``user_options`` take precedence.
+    """
+    n_learners = len(shares)
+    left_ends = np.zeros(n_learners)
+    for widths, (label, options) in zip(shares.T, options_by_label.items(), strict=True):
+        height = 0.8 if n_learners <= MOST_NAMES else 1.0
+        ax.barh(
+            np.arange(n_learners),
+            widths,
+            left=left_ends,
+            **{"height": height, "label": label, **options, **user_options},
+        )
+        left_ends = left_ends + widths
     ax.set_xlim(0, 1)
 
 
@@ -174,7 +206,7 @@ def integer_ticks(axis: Any) -> None:
 
 
 def plain_log_ticks(axis: Any, low: float, high: float) -> None:
-    """Write the ticks of a log scale as plain numbers, and enough of them in a narrow span too."""
+    """Write the ticks of a log axis as plain numbers (0.5, 20), and enough of them in a narrow span."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     span = high / low
@@ -187,6 +219,6 @@ def plain_log_ticks(axis: Any, low: float, high: float) -> None:
 
 
 def is_wide(values: Array) -> bool:
-    """Say whether the positive values span so much that a linear scale would hide most of them."""
+    """Say whether positive values span a factor above `WIDE`: a linear scale would hide most of them."""
     positive = values[np.isfinite(values) & (values > 0)]
     return len(positive) > 0 and bool(positive.max() > WIDE * positive.min())

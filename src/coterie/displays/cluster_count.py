@@ -25,11 +25,12 @@ LOSSES = ("held-out", "cv")
 
 
 def _finite(values: Array) -> Array:
+    """Return values with NaN in place of infinities, which matplotlib would leave no room for."""
     return np.where(np.isfinite(values), values, np.nan)
 
 
 def on_log_scale(rule: str, values: Array) -> bool:
-    """Say whether a rule's curve is drawn on a log scale: losses that span decades."""
+    """Say whether a rule's curve is drawn on a log scale: positive losses that span decades."""
     return rule in LOSSES and _look.is_wide(values) and not (values <= 0).any()
 
 
@@ -86,12 +87,12 @@ class ClusterCountDisplay(Display):
         names = deciding_first(self.curves, self.rule)
         rows = []
         for name, curve in ((name, self.curves[name]) for name in names):
-            spread = np.full(len(curve.values), np.nan) if curve.spread is None else curve.spread
-            for k, value, around in zip(curve.n_clusters, curve.values, spread, strict=True):
-                rows.append((name, k, value, around, k == curve.chosen, name == self.rule))
-        kinds = {"rule": str, "n_clusters": int, "value": float, "spread": float}
-        kinds |= {"chosen": bool, "decided": bool}
-        return {name: np.array([row[index] for row in rows], kinds[name]) for index, name in enumerate(kinds)}
+            spreads = np.full(len(curve.values), np.nan) if curve.spread is None else curve.spread
+            for k, value, standard_error in zip(curve.n_clusters, curve.values, spreads, strict=True):
+                rows.append((name, k, value, standard_error, k == curve.chosen, name == self.rule))
+        types = {"rule": str, "n_clusters": int, "value": float, "spread": float}
+        types |= {"chosen": bool, "decided": bool}
+        return {name: np.array([row[index] for row in rows], types[name]) for index, name in enumerate(types)}
 
     def plot(self, ax: Any = None, *, rule: str | None = None, **kwargs: Any) -> Self:
         """Draw the curves.
@@ -132,22 +133,22 @@ class ClusterCountDisplay(Display):
         return self
 
     def _plot_all(self, kwargs: dict[str, Any]) -> Self:
-        """Draw the curves of all rules side by side."""
+        """Draw the curves of all rules side by side on a new figure, the rule that decided first."""
         names = deciding_first(self.curves, self.rule)
         # Four fit better two by two.
-        columns = 2 if len(names) == 4 else min(COLUMNS, len(names))
-        rows = -(-len(names) // columns)
-        size = (3.7 * columns + 0.3, 2.9 * rows + 0.5)
+        n_columns = 2 if len(names) == 4 else min(COLUMNS, len(names))
+        n_rows = -(-len(names) // n_columns)
+        size = (3.7 * n_columns + 0.3, 2.9 * n_rows + 0.5)
         figure, grid = _look.pyplot().subplots(
-            rows, columns, figsize=size, squeeze=False, layout="constrained"
+            n_rows, n_columns, figsize=size, squeeze=False, layout="constrained"
         )
         axes = grid.ravel()
         for ax, name in zip(axes, names, strict=False):
             self._draw_rule(ax, name, kwargs)
         for ax in axes[len(names) :]:
             ax.remove()
-        for index, ax in enumerate(axes[: len(names)]):
-            if index + columns >= len(names):
+        for panel, ax in enumerate(axes[: len(names)]):
+            if panel + n_columns >= len(names):
                 ax.set_xlabel("number of clusters")
         heading = self._heading()
         if heading:
@@ -156,20 +157,24 @@ class ClusterCountDisplay(Display):
         return self
 
     def _heading(self) -> str:
-        """Return the number of clusters and what decided it."""
+        """Return the figure's heading: the number of clusters and the rule that decided it."""
         if self.n_clusters is None:
             return ""
         how = f"decided by {self.rule}" if self.rule in self.curves else "as requested"
         return f"{counted(self.n_clusters, 'cluster')}, {how}"
 
     def _draw_rule(self, ax: Any, name: str, kwargs: dict[str, Any]) -> None:
-        """Draw one rule's curve and mark its choice."""
+        """Draw a rule's criterion against the number of clusters, and mark the number it chose.
+
+        Above the axis stand the rule's name with its choice, and below it the criterion in words.
+        ``kwargs`` are the user's options for ``Axes.errorbar``.
+        """
         curve = self.curves[name]
-        values = _finite(np.asarray(curve.values, dtype=float))
+        criterion_values = _finite(np.asarray(curve.values, dtype=float))
         spread = None if curve.spread is None else _finite(np.asarray(curve.spread, dtype=float))
         counts = np.asarray(curve.n_clusters)
         ax.axvline(curve.chosen, color=_look.FAINT, linewidth=7, solid_capstyle="butt", zorder=1)
-        look: dict[str, Any] = {
+        default_options: dict[str, Any] = {
             "color": _look.QUIET,
             "ecolor": _look.QUIET,
             "elinewidth": 1,
@@ -179,12 +184,12 @@ class ClusterCountDisplay(Display):
             "markersize": 3.5,
             "zorder": 2,
         }
-        ax.errorbar(counts, values, yerr=spread, **_look.styled(look, kwargs))
+        ax.errorbar(counts, criterion_values, yerr=spread, **_look.styled(default_options, kwargs))
         chosen = counts == curve.chosen
-        ax.plot(counts[chosen], values[chosen], "o", color=_look.INK, markersize=8, zorder=4)
-        if on_log_scale(name, values):
+        ax.plot(counts[chosen], criterion_values[chosen], "o", color=_look.INK, markersize=8, zorder=4)
+        if on_log_scale(name, criterion_values):
             ax.set_yscale("log")
-            _look.plain_log_ticks(ax.yaxis, np.nanmin(values), np.nanmax(values))
+            _look.plain_log_ticks(ax.yaxis, np.nanmin(criterion_values), np.nanmax(criterion_values))
         ax.set_xlim(counts.min() - 0.6, counts.max() + 0.6)
         _look.integer_ticks(ax.xaxis)
         criterion = fill(curve.criterion, LINE)

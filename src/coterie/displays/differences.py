@@ -71,48 +71,56 @@ class DifferencesDisplay(Display):
             Columns ``predictor``, ``importance``, ``from``, ``to``, ``difference`` and ``rows``: a row per
             predictor and bin.
         """
-        result = self.differences
-        order = np.argsort(-result.importance, kind="stable")
-        n_bins = result.profile.shape[1]
+        differences = self.differences
+        order = np.argsort(-differences.importance, kind="stable")
+        n_bins = differences.profile.shape[1]
         return {
-            "predictor": np.repeat(result.predictors[order], n_bins),
-            "importance": np.repeat(result.importance[order], n_bins),
-            "from": result.edges[order, :-1].ravel(),
-            "to": result.edges[order, 1:].ravel(),
-            "difference": result.profile[order].ravel(),
-            "rows": result.counts[order].ravel(),
+            "predictor": np.repeat(differences.predictors[order], n_bins),
+            "importance": np.repeat(differences.importance[order], n_bins),
+            "from": differences.edges[order, :-1].ravel(),
+            "to": differences.edges[order, 1:].ravel(),
+            "difference": differences.profile[order].ravel(),
+            "rows": differences.counts[order].ravel(),
         }
 
     def _size(self) -> tuple[float, float]:
         return 6.5, 1.9 + 0.28 * min(max(len(self.differences.predictors), 3), MOST_PREDICTORS)
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        """Draw the difference along each predictor as a row of points."""
+        """Draw the mean difference along each predictor as a row of coloured cells, a cell per bin.
+
+        The colour is that of the cluster which predicts more; white is no difference. At the right
+        stands the share of the difference that depends on the predictor.
+        """
         from matplotlib.colors import LinearSegmentedColormap
 
-        result = self.differences
-        first, second = result.clusters
-        order = np.argsort(-result.importance, kind="stable")[:MOST_PREDICTORS]
-        drawn = result.profile[order]
+        differences = self.differences
+        first, second = differences.clusters
+        order = np.argsort(-differences.importance, kind="stable")[:MOST_PREDICTORS]
+        profile = differences.profile[order]
         colours = [cluster_colour(second), "#FFFFFF", cluster_colour(first)]
-        widest = float(np.nanmax(np.abs(drawn))) or 1.0
-        look: dict[str, Any] = {
+        largest_difference = float(np.nanmax(np.abs(profile))) or 1.0
+        default_options: dict[str, Any] = {
             "aspect": "auto",
             "cmap": LinearSegmentedColormap.from_list("difference", colours).with_extremes(bad=FAINT),
-            "vmin": -widest,
-            "vmax": widest,
+            "vmin": -largest_difference,
+            "vmax": largest_difference,
             "interpolation": "nearest",
         }
-        image = ax.imshow(drawn, **{**look, **kwargs})
-        size = name_rows(ax, result.predictors[order])
-        ax.set_xticks([0, drawn.shape[1] - 1], labels=["lowest values", "highest values"])
+        image = ax.imshow(profile, **{**default_options, **kwargs})
+        size = name_rows(ax, differences.predictors[order])
+        ax.set_xticks([0, profile.shape[1] - 1], labels=["lowest values", "highest values"])
         ax.tick_params(length=0, labelcolor=INK)
         ax.spines[:].set_visible(False)
         beside_rows(
-            ax, "share", [f"{min(share, 1.0):.0%}" for share in result.importance[order].tolist()], 34, size
+            ax,
+            "share",
+            [f"{min(share, 1.0):.0%}" for share in differences.importance[order].tolist()],
+            34,
+            size,
         )
         ax.set_title(f"where clusters {first} and {second} disagree", fontsize="medium", loc="left")
         self.colorbar_ = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.14)
         self.colorbar_.outline.set_visible(False)
-        what = "prediction of" if result.label is None else f"probability of {result.label!r}:"
-        self.colorbar_.set_label(f"{what} cluster {first} minus cluster {second}")
+        quantity = "prediction of" if differences.label is None else f"probability of {differences.label!r}:"
+        self.colorbar_.set_label(f"{quantity} cluster {first} minus cluster {second}")

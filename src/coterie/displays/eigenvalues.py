@@ -60,7 +60,7 @@ class EigenvaluesDisplay(Display):
         return 5.5, 3.6
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        """Draw the eigenvalues in descending order, and mark the number of clusters."""
+        """Draw the eigenvalues in descending order, with a dashed line after those that the clusters use."""
         table = self.frame()
         colours = np.where(table["kept"], INK, QUIET)
         ax.axhline(0, color=FAINT, linewidth=1, zorder=0)
@@ -68,19 +68,19 @@ class EigenvaluesDisplay(Display):
         points: dict[str, Any] = {"s": np.where(table["kept"], 44, 22), "color": colours, "zorder": 3}
         ax.scatter(table["position"], table["eigenvalue"], **styled(points, kwargs))
         ax.axvline(self.n_clusters + 0.5, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        last = max(len(table["position"]), self.n_clusters)
-        side = -1 if 2 * self.n_clusters > last > 1 else 1
+        last_position = max(len(table["position"]), self.n_clusters)
+        text_side = -1 if 2 * self.n_clusters > last_position > 1 else 1
         ax.annotate(
             counted(self.n_clusters, "cluster"),
             (self.n_clusters + 0.5, 1),
             xycoords=("data", "axes fraction"),
-            xytext=(5 * side, -3),
+            xytext=(5 * text_side, -3),
             textcoords="offset points",
             va="top",
-            ha="left" if side > 0 else "right",
+            ha="left" if text_side > 0 else "right",
             color=INK,
         )
-        ax.set_xlim(0.4, last + 0.8)
+        ax.set_xlim(0.4, last_position + 0.8)
         ax.margins(y=0.12)
         integer_ticks(ax.xaxis)
         ax.set_xlabel("position, largest first")

@@ -24,31 +24,34 @@ MOST_ENTRIES = 24
 
 
 def _telling_pairs(embedding: Array, labels: Array, most: int) -> list[tuple[int, int]]:
-    """Return pairs of columns, at most ``most``, that separate the clusters.
+    """Choose up to ``most`` pairs of columns of an embedding (L, K) that show the clusters apart.
 
-    The leading column of a connected graph has one sign for all learners and shows little, so that the first
-    two columns are often not the ones to look at. Two columns cannot show many clusters apart: each further
-    pair is the one that shows most of what the pairs before it do not.
+    The leading column of a connected graph has one sign for all learners and shows little, so that the
+    first two columns are often not the ones to look at.
+
+    Pairs are chosen one after the other (greedily). Each is the one that adds most to the distances
+    between the clusters' centres that the pairs before it show; distances above `SEEN_APART` count no
+    more. The choice ends when a pair adds little.
     """
-    present = np.unique(labels)
-    centres = np.array([embedding[labels == label].mean(axis=0) for label in present])
+    clusters = np.unique(labels)
+    centres = np.array([embedding[labels == label].mean(axis=0) for label in clusters])
     width = min(embedding.shape[1], MOST_COLUMNS)
-    every = list(combinations(range(width), 2))
-    upper = np.triu_indices(len(present), 1)
+    all_pairs = list(combinations(range(width), 2))
+    cluster_pairs = np.triu_indices(len(clusters), 1)
     # One squared distance per pair of clusters and column: those of two columns add up.
-    squares = (centres[:, None, :width] - centres[None, :, :width])[upper] ** 2
-    distances = np.sqrt(np.array([squares[:, list(pair)].sum(axis=1) for pair in every]))
-    seen = np.zeros(len(squares))
+    squared_distances = (centres[:, None, :width] - centres[None, :, :width])[cluster_pairs] ** 2
+    distances = np.sqrt(np.array([squared_distances[:, list(pair)].sum(axis=1) for pair in all_pairs]))
+    distances_shown = np.zeros(len(squared_distances))
     pairs: list[tuple[int, int]] = []
     while len(pairs) < most:
-        distance_shown = np.minimum(np.maximum(distances, seen), SEEN_APART).sum(axis=1)
+        total_shown = np.minimum(np.maximum(distances, distances_shown), SEEN_APART).sum(axis=1)
         # Rounding keeps the choice from hanging on the last digits where pairs are equally good.
-        best = int(np.lexsort((-distances.sum(axis=1).round(6), -distance_shown.round(6)))[0])
-        distance_added = distance_shown[best] - np.minimum(seen, SEEN_APART).sum()
-        if pairs and distance_added < SEEN_APART / 2:
+        best = int(np.lexsort((-distances.sum(axis=1).round(6), -total_shown.round(6)))[0])
+        gain_of_best = total_shown[best] - np.minimum(distances_shown, SEEN_APART).sum()
+        if pairs and gain_of_best < SEEN_APART / 2:
             break
-        pairs.append(every[best])
-        seen = np.maximum(seen, distances[best])
+        pairs.append(all_pairs[best])
+        distances_shown = np.maximum(distances_shown, distances[best])
     return pairs
 
 
@@ -108,15 +111,15 @@ class EmbeddingDisplay(Display):
 
     def _pairs(self, columns: Sequence[int] | None, most: int) -> list[tuple[int, int]]:
         """Return the pairs of columns to draw: the given one, or those that separate the clusters best."""
-        width = self.embedding.shape[1]
+        embedding_width = self.embedding.shape[1]
         if columns is not None:
-            if len(columns) != 2 or not all(0 <= c < width for c in columns):
+            if len(columns) != 2 or not all(0 <= c < embedding_width for c in columns):
                 raise ValueError(
-                    f"The 'columns' option must name two columns of the embedding, 0 to {width - 1}. "
-                    f"Got {columns!r}."
+                    "The 'columns' option must name two columns of the embedding, 0 to "
+                    f"{embedding_width - 1}. Got {columns!r}."
                 )
             return [(columns[0], columns[1])]
-        return _telling_pairs(self.embedding, self.labels, most) if width > 1 else []
+        return _telling_pairs(self.embedding, self.labels, most) if embedding_width > 1 else []
 
     def plot(self, ax: Any = None, *, columns: tuple[int, int] | None = None, **kwargs: Any) -> Self:
         """Draw the learners.
@@ -137,7 +140,7 @@ class EmbeddingDisplay(Display):
         """
         pairs = self._pairs(columns, MOST_PANELS if ax is None else 1)
         n_panels = max(len(pairs), 1)
-        own_figure = ax is None
+        is_own_figure = ax is None
         if ax is None:
             size = (3.5 * n_panels + 2.2, 3.9)
             _, axes = _look.pyplot().subplots(1, n_panels, figsize=size, squeeze=False, layout="constrained")
@@ -155,28 +158,28 @@ class EmbeddingDisplay(Display):
             panel.set_aspect("equal", adjustable="datalim")
         if not pairs:
             self._only_column(axes[0], kwargs)
-        self._legend(axes[-1], own_figure)
+        self._legend(axes[-1], is_own_figure)
         self.ax_, self.figure_ = axes if n_panels > 1 else axes[0], axes[0].figure
         return self
 
     def _only_column(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        """Draw an embedding of one column against the learners' order."""
+        """Draw an embedding of one column (one cluster) against the learners' position."""
         ax.axhline(0, color=_look.FAINT, linewidth=1, zorder=0)
-        indices = np.arange(1, len(self.labels) + 1)
-        _look.cluster_points(ax, indices, self.embedding[:, 0], self.labels, kwargs)
+        positions = np.arange(1, len(self.labels) + 1)
+        _look.cluster_points(ax, positions, self.embedding[:, 0], self.labels, kwargs)
         ax.set_xlim(0.4, len(self.labels) + 0.6)
         _look.integer_ticks(ax.xaxis)
         ax.set_xlabel("learner, in order")
         ax.set_ylabel("the only column of the embedding")
 
     def _legend(self, ax: Any, own_figure: bool) -> None:
-        """Add a legend of the clusters, the first few if they are many."""
+        """Add a legend of the clusters, at most `MOST_ENTRIES`; beside the axis if the figure is our own."""
         handles, texts = ax.get_legend_handles_labels()
         title = None
         if len(handles) > MOST_ENTRIES:
             title = f"the first {MOST_ENTRIES} of {len(handles)}"
             handles, texts = handles[:MOST_ENTRIES], texts[:MOST_ENTRIES]
-        look: dict[str, Any] = {
+        legend_options: dict[str, Any] = {
             "frameon": False,
             "fontsize": "small",
             "title": title,
@@ -184,5 +187,5 @@ class EmbeddingDisplay(Display):
         }
         if own_figure:
             # Beside the axis it can cover no learner.
-            look |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
-        ax.legend(handles, texts, **look)
+            legend_options |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+        ax.legend(handles, texts, **legend_options)

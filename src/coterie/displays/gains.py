@@ -49,17 +49,19 @@ class GainsDisplay(Display):
         missing = [name for name in COLUMNS if name not in gains]
         if missing:
             raise ValueError(f"The 'gains' argument of GainsDisplay needs the column {missing[0]!r}.")
-        kept = [*COLUMNS, *(name for name in BESIDE if name in gains)]
-        self.gains: dict[str, Array] = {name: np.asarray(gains[name]) for name in kept}
-        self.gains |= {name: self.gains[name].astype(float) for name in kept[2:] if name != "verdict"}
+        known_columns = [*COLUMNS, *(name for name in BESIDE if name in gains)]
+        self.gains: dict[str, Array] = {name: np.asarray(gains[name]) for name in known_columns}
+        self.gains |= {
+            name: self.gains[name].astype(float) for name in known_columns[2:] if name != "verdict"
+        }
         self._check_lengths(**self.gains)
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
         """Make the display from a fitted model."""
-        made = cls(model.gains_)
-        made.loss_name = loss_name_of(model)
-        return made
+        display = cls(model.gains_)
+        display.loss_name = loss_name_of(model)
+        return display
 
     def frame(self) -> dict[str, Array]:
         """Return the numbers that are drawn, from the top of the picture down.
@@ -79,50 +81,61 @@ class GainsDisplay(Display):
         return _look.rows_size(7.0, len(self.gains["gain"]))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        """Draw a row of points per learner, the largest gain at the top."""
+        """Draw a row per learner, the largest gain at the top: three errors as points, the gain as text."""
         table = self.frame()
         # What is not finite has no place on the axis.
         table |= {name: np.where(np.isfinite(table[name]), table[name], np.nan) for name in ERRORS}
-        n = len(table["learner"])
-        named = n <= _look.MOST_NAMES
-        rows = np.arange(n)
-        thick = 2 if named else 1
+        n_learners = len(table["learner"])
+        has_names = n_learners <= _look.MOST_NAMES
+        heights = np.arange(n_learners)
+        line_width = 2 if has_names else 1
         ax.hlines(
-            rows, table["error_alone"], table["error_with"], color=_look.FAINT, linewidth=thick, zorder=1
+            heights,
+            table["error_alone"],
+            table["error_with"],
+            color=_look.FAINT,
+            linewidth=line_width,
+            zorder=1,
         )
-        size = 34 if named else max(5.0, 1500 / n)
-        self._points(ax, table, rows, size, kwargs)
+        size = 34 if has_names else max(5.0, 1500 / n_learners)
+        self._points(ax, table, heights, size, kwargs)
         self._scale(ax, np.concatenate([table[name] for name in ERRORS]))
         ax.set_xlabel(f"{self.loss_name} on rows not seen (lower is better)")
         size = _look.learner_rows(ax, table["learner"], "the largest gain at the top")
-        if named:
-            texts = [percent(gain, sign=True) for gain in table["gain"].tolist()]
-            for text in _look.beside_rows(ax, "gain", texts, 42, size):
+        if has_names:
+            gain_texts = [percent(gain, sign=True) for gain in table["gain"].tolist()]
+            for text in _look.beside_rows(ax, "gain", gain_texts, 42, size):
                 text.set_fontweight("bold" if MINUS in text.get_text() else "normal")
         self._legend(ax)
 
     def _points(
         self, ax: Any, table: dict[str, Array], rows: Array, size: float, kwargs: dict[str, Any]
     ) -> None:
-        """Draw each learner's errors with all, alone and with its coterie."""
+        """Draw each learner's errors with all, alone and with its coterie.
+
+        ``rows`` has each learner's height on the axis, ``size`` is the area of a point. Errors with
+        the coterie have the cluster's colour and shape, the others are grey or hollow.
+        """
         common: dict[str, Any] = {"s": size, "linewidths": max(0.6, min(1.2, size / 20)), "zorder": 2}
-        all_learners = {**common, "marker": "x", "color": _look.QUIET}
-        own_style = {**common, "facecolors": "white", "edgecolors": _look.INK}
-        ax.scatter(table["error_all"], rows, label="with all", **_look.styled(all_learners, kwargs))
-        ax.scatter(table["error_alone"], rows, label="alone", **_look.styled(own_style, kwargs))
+        all_style = {**common, "marker": "x", "color": _look.QUIET}
+        alone_style = {**common, "facecolors": "white", "edgecolors": _look.INK}
+        ax.scatter(table["error_all"], rows, label="with all", **_look.styled(all_style, kwargs))
+        ax.scatter(table["error_alone"], rows, label="alone", **_look.styled(alone_style, kwargs))
         for label in np.unique(table["cluster"]).tolist():
-            mine = table["cluster"] == label
-            filled = {
+            in_cluster = table["cluster"] == label
+            cluster_style = {
                 "s": size,
                 "color": _look.cluster_colour(label),
                 "marker": _look.cluster_marker(label),
                 "zorder": 3,
             }
-            errors = table["error_with"][mine]
-            ax.scatter(errors, rows[mine], label=f"cluster {label}", **_look.styled(filled, kwargs))
+            errors = table["error_with"][in_cluster]
+            ax.scatter(
+                errors, rows[in_cluster], label=f"cluster {label}", **_look.styled(cluster_style, kwargs)
+            )
 
     def _scale(self, ax: Any, errors: Array) -> None:
-        """Use a log scale where errors span decades."""
+        """Use a log scale where errors span decades; with zeros among them, one that is linear near zero."""
         if not _look.is_wide(errors):
             return
         if (errors <= 0).any():
@@ -135,14 +148,17 @@ class GainsDisplay(Display):
             _look.plain_log_ticks(ax.xaxis, float(np.nanmin(errors)), float(np.nanmax(errors)))
 
     def _legend(self, ax: Any) -> None:
-        """Add a legend of the three kinds of points."""
+        """Add a legend of the three kinds of points; the first cluster's colour stands for all."""
         from matplotlib.lines import Line2D
 
-        looks: dict[str, dict[str, Any]] = {
+        options_by_label: dict[str, dict[str, Any]] = {
             "alone": {"marker": "o", "markerfacecolor": "white", "markeredgecolor": _look.INK},
             "with its coterie (colour: cluster)": {"marker": "o", "color": _look.cluster_colour(0)},
             "with all": {"marker": "x", "color": _look.QUIET},
         }
-        points: dict[str, Any] = {"linestyle": "none", "markersize": 5.5}
-        handles = [Line2D([], [], label=label, **look, **points) for label, look in looks.items()]
+        common_options: dict[str, Any] = {"linestyle": "none", "markersize": 5.5}
+        handles = [
+            Line2D([], [], label=label, **marker_options, **common_options)
+            for label, marker_options in options_by_label.items()
+        ]
         _look.legend_above(ax, 3, handles=handles, handletextpad=0.2)

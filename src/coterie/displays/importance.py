@@ -63,13 +63,13 @@ class ImportanceDisplay(Display):
             ``importance_se`` and ``share`` (of the sum over the cluster's predictors): a row per predictor
             and cluster.
         """
-        result, shares = self.importance, self.importance.shares
+        importance, shares = self.importance, self.importance.shares
         order = np.argsort(-shares.mean(axis=0), kind="stable")
         return {
-            "predictor": np.repeat(result.predictors[order], len(result.clusters)),
-            "cluster": np.tile(result.clusters, len(order)),
-            "importance": result.importance[:, order].T.ravel(),
-            "importance_se": result.spread[:, order].T.ravel(),
+            "predictor": np.repeat(importance.predictors[order], len(importance.clusters)),
+            "cluster": np.tile(importance.clusters, len(order)),
+            "importance": importance.importance[:, order].T.ravel(),
+            "importance_se": importance.spread[:, order].T.ravel(),
             "share": shares[:, order].T.ravel(),
         }
 
@@ -77,7 +77,11 @@ class ImportanceDisplay(Display):
         return _look.rows_size(6.5, min(len(self.importance.predictors), MOST_PREDICTORS))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        """Draw a row per predictor with a point for each cluster's importance."""
+        """Draw a row per predictor, with a point for its share of the importance in each cluster.
+
+        At most `MOST_PREDICTORS` are shown, the most important at the top. ``kwargs`` are the user's
+        options for ``Axes.scatter``.
+        """
         table, n_clusters = self.frame(), len(self.importance.clusters)
         names = table["predictor"][::n_clusters][:MOST_PREDICTORS]
         for index, cluster in enumerate(self.importance.clusters.tolist()):

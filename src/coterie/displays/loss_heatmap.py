@@ -37,26 +37,30 @@ EQUAL = 1e-3
 
 
 def colour_limits(values: Array) -> tuple[float, float] | None:
-    """Return where the colours of a log scale begin and end, or None when no value is positive.
+    """Return the ends (low, high) of a logarithmic colour scale, or None when no value is positive.
 
-    A few extreme cells must not wash out all others: they have the colour of the end of the scale.
+    The ends are the whiskers of a box plot of the logarithms, or the extreme values where these lie
+    inside. So a few extreme cells do not wash out all others; they get the colour of the nearer end.
     """
     positive = values[np.isfinite(values) & (values > 0)]
     if not len(positive):
         return None
     logs = np.log(positive)
-    first, third = np.quantile(logs, (0.25, 0.75))
-    reach = max(WHISKER * (third - first), EQUAL)
-    low, high = first - reach, third + reach
+    lower_quartile, upper_quartile = np.quantile(logs, (0.25, 0.75))
+    whisker_length = max(WHISKER * (upper_quartile - lower_quartile), EQUAL)
+    log_low, log_high = lower_quartile - whisker_length, upper_quartile + whisker_length
     # Equal losses still need a scale to stand on.
     if np.ptp(logs) < EQUAL:
         return float(positive.min() / 2), float(positive.max() * 2)
-    lowest = positive.min() if low <= logs.min() else np.exp(low)
-    return float(lowest), float(positive.max() if high >= logs.max() else np.exp(high))
+    lowest = positive.min() if log_low <= logs.min() else np.exp(log_low)
+    return float(lowest), float(positive.max() if log_high >= logs.max() else np.exp(log_high))
 
 
 def in_noise(losses: Array, noise: Array) -> Array:
-    """Return losses in units of the noise of the learner on whose rows each was measured."""
+    """Divide losses (models by learners, shape (L, L)) by the noise level of the learner in each column.
+
+    So errors of learners with loud and with quiet responses can be compared.
+    """
     # A learner without noise has no unit: its column is left empty.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(noise > 0, losses / noise, np.nan)
@@ -125,9 +129,11 @@ class LossHeatmapDisplay(Display):
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
         """Make the display from a fitted model."""
-        made = cls.from_partition(model.partition_, model.exchange_.aligned_to(model.partition_.learner_ids))
-        made.loss_name = loss_name_of(model)
-        return made
+        display = cls.from_partition(
+            model.partition_, model.exchange_.aligned_to(model.partition_.learner_ids)
+        )
+        display.loss_name = loss_name_of(model)
+        return display
 
     @classmethod
     def from_partition(
@@ -150,16 +156,16 @@ class LossHeatmapDisplay(Display):
             Ready to be drawn.
         """
         partition, exchange = some_learners(partition, exchange)
-        about: dict[str, Any] = {"labels": partition.labels, "learner_ids": partition.learner_ids}
+        learners: dict[str, Any] = {"labels": partition.labels, "learner_ids": partition.learner_ids}
         if exchange is not None:
-            return cls(exchange.losses, noise=exchange.noise if with_noise else None, **about)
+            return cls(exchange.losses, noise=exchange.noise if with_noise else None, **learners)
         with np.errstate(divide="ignore"):
-            made = cls(np.abs(np.log(np.asarray(partition.similarity))) / partition.scale, **about)
-        made.loss_name = "dissimilarity"
-        return made
+            display = cls(np.abs(np.log(np.asarray(partition.similarity))) / partition.scale, **learners)
+        display.loss_name = "dissimilarity"
+        return display
 
     def _per_noise(self) -> Array:
-        """Return the losses in units of the learners' noise levels."""
+        """Return the losses (L, L) divided by the learners' noise levels; refuse if they are not known."""
         if self.noise is None:
             raise ValueError(
                 "Losses in units of noise need the learners' noise levels: pass noise= to LossHeatmapDisplay."
@@ -167,7 +173,7 @@ class LossHeatmapDisplay(Display):
         return in_noise(self.losses, self.noise)
 
     def _cells(self, values: Array) -> Array:
-        """Return the values of the cells: those of the learners in their order, or means of blocks."""
+        """Return what is drawn of a matrix (L, L): its entries in the learners' order, or means of blocks."""
         if len(self._blocks) < len(self.labels):
             return block_means(values, self._blocks)
         order = np.concatenate(self._blocks)
@@ -176,7 +182,7 @@ class LossHeatmapDisplay(Display):
 
     @property
     def _row_labels(self) -> Array:
-        """The cluster of each row of the picture."""
+        """Cluster of each row of the picture: that of the first learner of its block."""
         return self.labels[[block[0] for block in self._blocks]]
 
     def frame(self) -> dict[str, Array]:
@@ -222,49 +228,53 @@ class LossHeatmapDisplay(Display):
         LossHeatmapDisplay
             Itself, with ``ax_``, ``figure_`` and ``colorbar_``.
         """
-        drawn = self._cells(self._per_noise() if per_noise else self.losses)
+        cells = self._cells(self._per_noise() if per_noise else self.losses)
         ax = self.ax_ = open_axis(ax, self._size())
         self.figure_ = ax.figure
-        image = ax.imshow(drawn, **self._colours(drawn, kwargs))
+        image = ax.imshow(cells, **self._colours(cells, kwargs))
         self._boundaries(ax, self._row_labels)
         self._axes_of_learners(ax, self.learner_ids[np.concatenate(self._blocks)])
-        self.colorbar_ = self._colorbar(image, drawn)
+        self.colorbar_ = self._colorbar(image, cells)
         unit = f"{self.loss_name} / noise of the learner" if per_noise else self.loss_name
         self.colorbar_.set_label(unit)
         return self
 
     def _size(self) -> tuple[float, float]:
-        """Return the width and height of a figure for so many learners, in inches."""
+        """Return width and height in inches of a figure with room for all learners and their names."""
         n = len(self.labels)
         longest = max(len(display_name(learner)) for learner in self.learner_ids)
         room = 0.065 * longest if n <= MOST_NAMES else 0.2
         side = float(np.clip(1.8 + 0.13 * n, 2.6, 6.0)) + room
         return side + 1.7, side + 0.7
 
-    def _colours(self, drawn: Array, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return matplotlib's options for the image: colours and their scale."""
+    def _colours(self, cells: Array, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the options of ``Axes.imshow``: a log scale of colours, and what the user chose instead.
+
+        ``cells`` are the losses to draw, for the limits of the scale. Cells that are not finite are
+        grey.
+        """
         from matplotlib import colormaps
         from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 
         fading = LinearSegmentedColormap.from_list("near", [NEAR, "#FFFFFF"])
-        look: dict[str, Any] = {"interpolation": "nearest", "cmap": fading, **kwargs}
-        look["cmap"] = colormaps.get_cmap(look["cmap"]).with_extremes(bad=NOT_FINITE)
-        if look.get("norm") is None:
-            limits = colour_limits(drawn)
-            low, high = limits or (0.0, 1.0)
-            low, high = look.pop("vmin", None) or low, look.pop("vmax", None) or high
+        options: dict[str, Any] = {"interpolation": "nearest", "cmap": fading, **kwargs}
+        options["cmap"] = colormaps.get_cmap(options["cmap"]).with_extremes(bad=NOT_FINITE)
+        if options.get("norm") is None:
+            positive_limits = colour_limits(cells)
+            low, high = positive_limits or (0.0, 1.0)
+            low, high = options.pop("vmin", None) or low, options.pop("vmax", None) or high
             # Clipping puts zeros at the lower end of the colours; a log norm alone would leave them out.
-            look["norm"] = LogNorm(low, high, clip=True) if limits else Normalize(low, high)
-        return look
+            options["norm"] = LogNorm(low, high, clip=True) if positive_limits else Normalize(low, high)
+        return options
 
-    def _colorbar(self, image: Any, drawn: Array) -> Any:
-        """Add a bar that explains the colours."""
+    def _colorbar(self, image: Any, cells: Array) -> Any:
+        """Add the colour bar; pointed ends show that cells lie beyond the scale."""
         from matplotlib.colors import LogNorm
 
         logarithmic = isinstance(image.norm, LogNorm)
         low, high = image.norm.vmin, image.norm.vmax
         extend = {(True, False): "min", (False, True): "max", (True, True): "both"}.get(
-            (bool((drawn < low).any()), bool((drawn[np.isfinite(drawn)] > high).any())), "neither"
+            (bool((cells < low).any()), bool((cells[np.isfinite(cells)] > high).any())), "neither"
         )
         colorbar = self.figure_.colorbar(image, ax=self.ax_, extend=extend, shrink=0.9, pad=0.05)
         colorbar.outline.set_visible(False)
@@ -273,33 +283,47 @@ class LossHeatmapDisplay(Display):
         return colorbar
 
     def _boundaries(self, ax: Any, labels: Array) -> None:
-        """Draw lines between clusters, and a coloured band beside each."""
+        """Draw lines between clusters, and above and beside the image a band in each cluster's colour.
+
+        ``labels`` has the cluster of each row of the picture, sorted by cluster. Wide enough bands
+        are annotated with the cluster's number.
+        """
         from matplotlib.patches import Rectangle
 
-        n = len(labels)
-        present, starts, counts = np.unique(labels, return_index=True, return_counts=True)
-        for start in starts[1:].tolist():
-            ax.axhline(start - 0.5, color="white", linewidth=1.2)
-            ax.axvline(start - 0.5, color="white", linewidth=1.2)
-        for label, start, count in zip(present.tolist(), starts.tolist(), counts.tolist(), strict=True):
-            look: dict[str, Any] = {
+        n_rows = len(labels)
+        clusters, first_rows, sizes = np.unique(labels, return_index=True, return_counts=True)
+        for first_row in first_rows[1:].tolist():
+            ax.axhline(first_row - 0.5, color="white", linewidth=1.2)
+            ax.axvline(first_row - 0.5, color="white", linewidth=1.2)
+        for label, first_row, n_in_cluster in zip(
+            clusters.tolist(), first_rows.tolist(), sizes.tolist(), strict=True
+        ):
+            band_options: dict[str, Any] = {
                 "facecolor": cluster_colour(label),
                 "edgecolor": "white",
                 "linewidth": 0.8,
             }
-            look |= {"clip_on": False, "transform": ax.transAxes}
-            first, share = start / n, count / n
+            band_options |= {"clip_on": False, "transform": ax.transAxes}
+            left, width = first_row / n_rows, n_in_cluster / n_rows
             # From the top of the picture down, as the rows of the matrix run.
-            ax.add_patch(Rectangle((first, 1.008), share, BAND, **look))
-            ax.add_patch(Rectangle((1.008, 1 - first - share), BAND, share, **look))
-            if share >= NARROWEST:
-                text = f"cluster {label}" if share >= ROOM_FOR_WORD else str(label)
-                index: dict[str, Any] = {"xy": (first + share / 2, 1.008 + BAND), "xycoords": "axes fraction"}
-                index |= {"xytext": (0, 2), "textcoords": "offset points", "ha": "center", "va": "bottom"}
-                ax.annotate(text, **index, color=INK, fontsize="small")
+            ax.add_patch(Rectangle((left, 1.008), width, BAND, **band_options))
+            ax.add_patch(Rectangle((1.008, 1 - left - width), BAND, width, **band_options))
+            if width >= NARROWEST:
+                caption = f"cluster {label}" if width >= ROOM_FOR_WORD else str(label)
+                text_place: dict[str, Any] = {
+                    "xy": (left + width / 2, 1.008 + BAND),
+                    "xycoords": "axes fraction",
+                }
+                text_place |= {
+                    "xytext": (0, 2),
+                    "textcoords": "offset points",
+                    "ha": "center",
+                    "va": "bottom",
+                }
+                ax.annotate(caption, **text_place, color=INK, fontsize="small")
 
     def _axes_of_learners(self, ax: Any, learners: Array) -> None:
-        """Name the learners on both axes, if they are few enough."""
+        """Label the axes, models down and rows across, with names of up to `MOST_NAMES` learners."""
         n = len(learners)
         ax.spines[:].set_visible(False)
         ax.set_ylabel("model of")

@@ -23,30 +23,35 @@ MOST_NAMES = 40
 
 
 def _places(similarity: Array) -> Array:
-    """Return places whose distances are those of the models: classical scaling of the dissimilarity v.
+    """Return points of the plane, shape (L, 2), whose distances are close to those of the learners' models.
 
-    v is close to twice the squared distance of two models, and its logarithm keeps far learners from
-    pressing all others into a point; log(1 + v) of squared distances is one again (Schoenberg).
+    This is classical multidimensional scaling (principal coordinates) of log(1 + v), with the
+    dissimilarity v = -log(similarity), the similarity of shape (L, L).
+
+    v is close to twice the squared distance of two models. Its logarithm keeps far learners from pressing
+    all others into a point, and log(1 + v) of squared distances is a squared distance again (Schoenberg).
     """
     similarity = np.maximum(similarity, np.finfo(float).tiny)
-    squares = np.log1p(-np.log(np.minimum(similarity, 1.0)))
-    rows = squares.mean(axis=1)
-    products = -0.5 * (squares - rows[:, None] - rows[None, :] + rows.mean())
-    n = len(products)
-    if np.abs(products).max() < ALL_ALIKE:
-        return np.zeros((n, 2))
-    if n < 4:
-        sizes, vectors = np.linalg.eigh(products)
+    squared_distances = np.log1p(-np.log(np.minimum(similarity, 1.0)))
+    row_means = squared_distances.mean(axis=1)
+    inner_products = -0.5 * (squared_distances - row_means[:, None] - row_means[None, :] + row_means.mean())
+    n_learners = len(inner_products)
+    if np.abs(inner_products).max() < ALL_ALIKE:
+        return np.zeros((n_learners, 2))
+    if n_learners < 4:
+        eigenvalues, eigenvectors = np.linalg.eigh(inner_products)
     else:
         # A fixed start makes the digits the same every time.
-        start = np.random.default_rng(0).normal(size=n)
-        sizes, vectors = eigsh(products, k=2, which="LA", v0=start)
-    order = np.argsort(-sizes)[:2]
-    indices = np.zeros((n, 2))
-    indices[:, : len(order)] = vectors[:, order] * np.sqrt(np.maximum(sizes[order], 0.0))
+        initial_vector = np.random.default_rng(0).normal(size=n_learners)
+        eigenvalues, eigenvectors = eigsh(inner_products, k=2, which="LA", v0=initial_vector)
+    two_largest = np.argsort(-eigenvalues)[:2]
+    coordinates = np.zeros((n_learners, 2))
+    coordinates[:, : len(two_largest)] = eigenvectors[:, two_largest] * np.sqrt(
+        np.maximum(eigenvalues[two_largest], 0.0)
+    )
     # An eigenvector has no sign of its own.
-    signs = np.sign(indices[np.abs(indices).argmax(axis=0), [0, 1]])
-    return indices * np.where(signs == 0, 1.0, signs)
+    signs = np.sign(coordinates[np.abs(coordinates).argmax(axis=0), [0, 1]])
+    return coordinates * np.where(signs == 0, 1.0, signs)
 
 
 class MapDisplay(Display):
@@ -119,7 +124,7 @@ class MapDisplay(Display):
         return 6.0, 4.2
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        """Draw the learners as points, with names where there are few."""
+        """Draw the learners as points, up to `MOST_NAMES` with names; distances have no unit."""
         across, up = self._places.T
         _look.cluster_points(ax, across, up, self.labels, kwargs)
         ax.set_aspect("equal", adjustable="datalim")
@@ -127,6 +132,6 @@ class MapDisplay(Display):
         ax.set_yticks([])
         ax.set_xlabel("near: models that predict each other's rows")
         if len(self.labels) <= MOST_NAMES:
-            look: dict[str, Any] = {"xytext": (5, 3), "textcoords": "offset points", "fontsize": 7}
-            for learner, index in zip(self.learner_ids.tolist(), self._places, strict=True):
-                ax.annotate(display_name(learner), index, color=_look.INK, parse_math=False, **look)
+            text_options: dict[str, Any] = {"xytext": (5, 3), "textcoords": "offset points", "fontsize": 7}
+            for learner, point in zip(self.learner_ids.tolist(), self._places, strict=True):
+                ax.annotate(display_name(learner), point, color=_look.INK, parse_math=False, **text_options)

@@ -17,9 +17,12 @@ MOST_IN_LEGEND = 10
 
 
 def own_share(membership: Array, labels: Array) -> Array:
-    """Return the probability of each learner's own cluster; NaN for one without a cluster."""
-    own: Array = membership[np.arange(len(labels)), labels]
-    return np.where(labels >= 0, own, np.nan)
+    """Return the probability of each learner's own cluster, shape (L,), from ``membership`` (L, K).
+
+    A learner without a cluster (label -1) has NaN.
+    """
+    of_own_cluster: Array = membership[np.arange(len(labels)), labels]
+    return np.where(labels >= 0, of_own_cluster, np.nan)
 
 
 class MembershipDisplay(Display):
@@ -60,24 +63,28 @@ class MembershipDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
-        """Make the display from a fitted model."""
+        """Make the display from a fitted model with a bootstrap.
+
+        Probabilities of learners that shaped the clusters come from the bootstrap, those of later
+        ones from their admission.
+        """
         stability = model.stability_
         if stability is None:
             raise ValueError("The model was fitted without a bootstrap: fit it with n_bootstrap above 0.")
-        known = dict(zip(stability.learner_ids.tolist(), stability.membership, strict=True))
+        probabilities_of = dict(zip(stability.learner_ids.tolist(), stability.membership, strict=True))
         if model.admission_ is not None:
             admission = model.admission_
-            known.update(zip(admission.learner_ids.tolist(), admission.probabilities, strict=True))
-        rows = np.array([known[learner] for learner in model.learner_ids_.tolist()])
-        return cls(rows, labels=model.learner_labels_, learner_ids=model.learner_ids_)
+            probabilities_of.update(zip(admission.learner_ids.tolist(), admission.probabilities, strict=True))
+        membership = np.array([probabilities_of[learner] for learner in model.learner_ids_.tolist()])
+        return cls(membership, labels=model.learner_labels_, learner_ids=model.learner_ids_)
 
     @property
     def _order(self) -> Array:
-        """Return the order of the learners: by cluster, the surest first."""
-        own = own_share(self.membership, self.labels)
+        """Return the learners' positions from the top down: by cluster, in it the surest first."""
+        of_own_cluster = own_share(self.membership, self.labels)
         # Whom no cluster fits stands at the bottom.
-        index = np.where(self.labels >= 0, self.labels, self.membership.shape[1])
-        return np.lexsort((-np.nan_to_num(own, nan=-1.0), index))
+        cluster_or_last = np.where(self.labels >= 0, self.labels, self.membership.shape[1])
+        return np.lexsort((-np.nan_to_num(of_own_cluster, nan=-1.0), cluster_or_last))
 
     def frame(self) -> dict[str, Array]:
         """Return the numbers that are drawn, from the top of the picture down.
@@ -100,17 +107,17 @@ class MembershipDisplay(Display):
         return _look.rows_size(6.5, len(self.labels))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        """Draw a bar per learner, cut by the probability of each cluster."""
+        """Draw a bar per learner, cut by the probability of each cluster, with lines between clusters."""
         order = self._order
-        n, n_clusters = self.membership.shape
-        edge = {"edgecolor": "white", "linewidth": 0.4 if n <= _look.MOST_NAMES else 0.0}
+        n_learners, n_clusters = self.membership.shape
+        edge = {"edgecolor": "white", "linewidth": 0.4 if n_learners <= _look.MOST_NAMES else 0.0}
         looks = {
             f"cluster {k}": {"color": _look.cluster_colour(k), "hatch": "////" if k >= 8 else None, **edge}
             for k in range(n_clusters)
         }
         _look.stacked_bars(ax, np.nan_to_num(self.membership[order]), looks, kwargs)
-        for start in np.flatnonzero(np.diff(self.labels[order])).tolist():
-            ax.axhline(start + 0.5, color=_look.QUIET, linewidth=0.6)
+        for last_row in np.flatnonzero(np.diff(self.labels[order])).tolist():
+            ax.axhline(last_row + 0.5, color=_look.QUIET, linewidth=0.6)
         ax.set_xlabel("share of resamplings in which the cluster predicts the learner best")
         _look.learner_rows(ax, self.learner_ids[order], "by cluster, the surest at the top of each")
         if n_clusters <= MOST_IN_LEGEND:

@@ -54,14 +54,14 @@ class WeightsDisplay(Display):
 
     @classmethod
     def _of(cls, model: CoterieEstimator) -> Self:
-        """Make the display from a fitted model."""
-        nested = model.collaboration_
-        if not isinstance(nested, NestedForm):
+        """Make the display from a model fitted with collaboration='auto'; other forms have no weights."""
+        form = model.collaboration_
+        if not isinstance(form, NestedForm):
             raise ValueError(
-                f"The model was fitted with collaboration={nested.method!r}, which has no weights to show: "
+                f"The model was fitted with collaboration={form.method!r}, which has no weights to show: "
                 "fit it with collaboration='auto'."
             )
-        return cls(nested.learner_ids, nested.shares, nested.share_names)
+        return cls(form.learner_ids, form.shares, form.share_names)
 
     def frame(self) -> dict[str, Array]:
         """Return the numbers that are drawn, from the top of the picture down.
@@ -82,7 +82,7 @@ class WeightsDisplay(Display):
         return rows_size(7.0, len(self.learner_ids))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        """Draw a bar per learner, cut by the source of its predictions."""
+        """Draw a bar per learner, cut by the weights of the sources, from alone (dark) to all (light)."""
         table = self.frame()
         learners = table.pop("learner")
         greys = np.linspace(DARKEST, LIGHTEST, max(len(self.share_names), 2))

@@ -46,20 +46,24 @@ class GainAxis:
     """Places of gains, in percent of a track's width; what lies beyond -100 % is at its end."""
 
     def __init__(self, ends: Sequence[float]) -> None:
-        """Choose the range of gains that the axis covers."""
+        """Choose range and ticks such that zero and all ``ends`` (of intervals of gains) lie inside.
+
+        The range is at most -100 % to 100 %. The step between ticks is the smallest of `STEPS` that
+        needs at most `MOST_TICKS`, so that ticks are round numbers.
+        """
         low, high = max(min([0.0, *ends]), -1.0), min(max([0.05, *ends]), 1.0)
-        fits = (step for step in STEPS if (high - low) / step <= MOST_TICKS)
-        step = next(fits, STEPS[-1])
-        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-        self.ticks = [index * step for index in range(first, last + 1)]
+        small_enough_steps = (step for step in STEPS if (high - low) / step <= MOST_TICKS)
+        step = next(small_enough_steps, STEPS[-1])
+        first_multiple, last_multiple = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        self.ticks = [index * step for index in range(first_multiple, last_multiple + 1)]
         self.low, self.high = self.ticks[0], self.ticks[-1]
 
     def cuts(self, gain: float | None) -> bool:
-        """Tell whether a gain lies below the scale."""
+        """Tell whether a gain lies below the axis, so that an arrow stands for it."""
         return gain is not None and math.isfinite(gain) and gain < self.low
 
     def __call__(self, gain: float | None) -> float | None:
-        """Return the place of a gain."""
+        """Return where a gain stands, in percent of the width, 0 to 100; None where there is no gain."""
         if gain is None or not math.isfinite(gain):
             return None
         share = (gain - self.low) / (self.high - self.low)
@@ -67,64 +71,85 @@ class GainAxis:
 
 
 def _singles(subject: ReportSubject) -> set[int]:
-    """Return the coteries that have one member."""
+    """Return the labels of the coteries that have one member."""
     return {part["cluster"] for part in subject.summary["coteries"] if len(part["learners"]) == 1}
 
 
 def _taken(
     subject: ReportSubject, rows: list[dict[str, Any]], singles: set[int]
 ) -> tuple[list[str], dict[Any, list[int]]]:
-    """Return from whom learners take, and each one's percentages."""
+    """Return what learners' predictions are made of: names of R sources, and R whole percentages by learner.
+
+    Percentages sum to 100. Learners without known weights are not in the dict. What a learner takes from
+    a coterie that it is alone in counts as its own model's: ``singles`` has the labels of such coteries.
+    """
     conclusion = subject.conclusion
     if conclusion is not None:
-        result = {row["learner"]: sources_of(conclusion, row["learner"]) for row in rows}
-        parts = {
-            learner: whole_percents([part["own"], part["company"], part["others"]])
-            for learner, part in result.items()
-            if part is not None
+        sources = {row["learner"]: sources_of(conclusion, row["learner"]) for row in rows}
+        percents = {
+            learner: whole_percents([source_shares["own"], source_shares["company"], source_shares["others"]])
+            for learner, source_shares in sources.items()
+            if source_shares is not None
         }
-        return ["its own model", "others in its coterie", "other sites"], parts
-    names = [name for name in rows[0] if name.startswith("from_")]
-    names_shown = [taken_name(name) for name in names]
-    known = [row for row in rows if names and row[names[0]] is not None]
-    shares = np.array([[row[name] for name in names] for row in known], dtype=float).reshape(
-        -1, max(len(names), 1)
+        return ["its own model", "others in its coterie", "other sites"], percents
+    columns = [name for name in rows[0] if name.startswith("from_")]
+    names_shown = [taken_name(name) for name in columns]
+    rows_with_weights = [row for row in rows if columns and row[columns[0]] is not None]
+    shares = np.array([[row[name] for name in columns] for row in rows_with_weights], dtype=float).reshape(
+        -1, max(len(columns), 1)
     )
-    once = own_coterie_is_itself(shares, names, [row["cluster"] in singles for row in known])
+    merged_shares = own_coterie_is_itself(
+        shares, columns, [row["cluster"] in singles for row in rows_with_weights]
+    )
     return names_shown, {
-        row["learner"]: whole_percents(part) for row, part in zip(known, once.tolist(), strict=True)
+        row["learner"]: whole_percents(source_shares)
+        for row, source_shares in zip(rows_with_weights, merged_shares.tolist(), strict=True)
     }
 
 
 def _error(row: dict[str, Any], name: str, *, root: bool) -> str:
-    """Return one of a learner's errors as text, in the unit of the response where ``root`` is set."""
+    """Return one of a learner's errors as text; ``root`` takes the root of squared errors."""
     value = row.get(name)
     return number(value if value is None or not root or value < 0 else math.sqrt(value))
 
 
 def _against_measured(row: dict[str, Any]) -> bool:
-    """Tell whether the errors measured on a learner's rows point another way than the gain expected."""
-    gain, own, others = (row.get(name) for name in ("gain", "error_alone", "error_with"))
-    return bool(gain and own is not None and others is not None and (others - own) * gain > 0)
+    """Tell whether the measured errors point another way than the expected gain; the page says so then.
+
+    The expected gain also uses what other learners gain, so that luck on a learner's few rows weighs
+    less.
+    """
+    gain, error_alone, error_with = (row.get(name) for name in ("gain", "error_alone", "error_with"))
+    return bool(
+        gain and error_alone is not None and error_with is not None and (error_with - error_alone) * gain > 0
+    )
 
 
-def _used(row: dict[str, Any], taken: list[int] | None, *, lone: bool) -> str:
-    """Return what `predict` uses for a learner by default, in a sentence."""
-    unknown = not row.get("verdict") or row["verdict"] == NOT_MEASURED
+def _used(row: dict[str, Any], percents: list[int] | None, *, lone: bool) -> str:
+    """Return in a sentence whether `predict` uses a learner's own model or others; empty if unknown.
+
+    ``taken`` has whole percentages from each source, the own model first. ``lone``: the learner is alone
+    in its coterie.
+    """
+    not_measured = not row.get("verdict") or row["verdict"] == NOT_MEASURED
     # Without shares nobody can tell whether a learner by itself takes from all.
-    if unknown or (lone and taken is None and row["verdict"] != STAY_ALONE):
+    if not_measured or (lone and percents is None and row["verdict"] != STAY_ALONE):
         return ""
-    own = row["verdict"] == STAY_ALONE or (taken is not None and taken[0] == sum(taken))
-    return f"Predictions use {'its own model' if own else 'others'}."
+    uses_own_model = row["verdict"] == STAY_ALONE or (percents is not None and percents[0] == sum(percents))
+    return f"Predictions use {'its own model' if uses_own_model else 'others'}."
 
 
 def _card(
-    row: dict[str, Any], scale: GainAxis, taken: list[int] | None, *, root: bool, lone: bool
+    row: dict[str, Any], scale: GainAxis, percents: list[int] | None, *, root: bool, lone: bool
 ) -> list[Any]:
-    """Return the entries of a learner's card, in the order that the page's script reads."""
+    """Return what the page says of a learner, as a list: the page's script reads the entries by position.
+
+    ``row`` is the learner's row of the table of gains, ``taken`` has its percentages from each source.
+    ``root``: errors are squared and shown as roots. ``lone``: the learner is alone in its coterie.
+    """
     gain, low, high = (row.get(name) for name in ("gain", "gain_low", "gain_high"))
-    # How often a learner predicts itself best says nothing about company.
-    sure = None if lone else row.get("membership")
+    # Of a coterie of one, the probability says nothing about learning with others.
+    own_probability = None if lone else row.get("membership")
     return [
         full_name(row["learner"]),
         -1 if row["cluster"] is None else row["cluster"],
@@ -135,57 +160,67 @@ def _card(
         [scale(gain), scale(low), scale(high)],
         [_error(row, name, root=root) for name in ("error_alone", "error_with", "error_all")],
         None if row.get("n_rows") is None else f"{row['n_rows']:,}",
-        taken,
-        None if sure is None else percent(sure),
+        percents,
+        None if own_probability is None else percent(own_probability),
         row.get("second_cluster", -1),
         row.get("model") or "",
         _against_measured(row),
-        _used(row, taken, lone=lone),
+        _used(row, percents, lone=lone),
         scale.cuts(low),
     ]
 
 
 def learner_cards(subject: ReportSubject) -> dict[str, Any]:
-    """Return what the page says of each learner, the largest gain first, and whom its picture shows."""
+    """Return what the page says of each learner, the largest gain first, with the axis of gains.
+
+    ``rows`` are the cards; ``shown`` has the positions of those in the picture of gains, from both ends
+    where they are many.
+    """
     rows = subject.summary["gains"]
-    measured = "gain" in rows[0]
-    if measured:
+    has_gains = "gain" in rows[0]
+    if has_gains:
         columns = learner_columns(subject.found)
         order = GainsDisplay(columns).frame()["learner"].tolist()
-        index = {learner: p for p, learner in enumerate(order)}
-        rows = sorted(rows, key=lambda row: index[row["learner"]])
-    ends = [row[name] for row in rows for name in ("gain", "gain_low", "gain_high") if measured]
-    scale = GainAxis([end for end in ends if end is not None])
-    zero = scale.ticks.index(0.0)
-    classes = "scores" in subject.summary
+        rank_of = {learner: position for position, learner in enumerate(order)}
+        rows = sorted(rows, key=lambda row: rank_of[row["learner"]])
+    interval_ends = [row[name] for row in rows for name in ("gain", "gain_low", "gain_high") if has_gains]
+    axis = GainAxis([end for end in interval_ends if end is not None])
+    zero = axis.ticks.index(0.0)
+    of_classes = "scores" in subject.summary
     singles = _singles(subject)
-    names, taken = _taken(subject, rows, singles)
+    source_names, percents_of = _taken(subject, rows, singles)
     # Whom errors compare stands in the picture.
-    compared = [p for p, row in enumerate(rows) if measured and row["gain"] is not None]
+    compared = [position for position, row in enumerate(rows) if has_gains and row["gain"] is not None]
     return {
-        "error": "Brier score" if classes else "RMSE",
-        "unit": "" if classes else target_and_unit(subject)[1],
-        "takes": names,
-        "measured": measured,
+        "error": "Brier score" if of_classes else "RMSE",
+        "unit": "" if of_classes else target_and_unit(subject)[1],
+        "takes": source_names,
+        "measured": has_gains,
         "clear": subject.summary["clear"],
         "kinds": KINDS,
         "ticks": [
             # On a phone every other one is left out, never the zero.
-            [scale(tick), percent(tick, sign=True), bool((index - zero) % 2)]
-            for index, tick in enumerate(scale.ticks)
+            [axis(tick), percent(tick, sign=True), bool((rank_of - zero) % 2)]
+            for rank_of, tick in enumerate(axis.ticks)
         ],
-        "zero": scale(0.0),
+        "zero": axis(0.0),
         "rows": [
-            _card(row, scale, taken.get(row["learner"]), root=not classes, lone=row["cluster"] in singles)
+            _card(
+                row,
+                axis,
+                percents_of.get(row["learner"]),
+                root=not of_classes,
+                lone=row["cluster"] in singles,
+            )
             for row in rows
         ],
-        "shown": [compared[p] for p in both_ends(len(compared), MOST_GAINS)],
+        "shown": [compared[position] for position in both_ends(len(compared), MOST_GAINS)],
         "left_out": max(0, len(compared) - MOST_GAINS),
     }
 
 
 def verdict_parts(verdicts: dict[str, int]) -> list[dict[str, Any]]:
-    """Return the verdicts that were given, in a fixed order: name, what it asks for, count, share."""
+    """Return counts of verdicts as parts of a bar, in a fixed order: name, look, advice, count, percent."""
     total = sum(verdicts.values())
     return [
         {"name": name, "kind": kind, "advice": ADVICE[name], "count": verdicts[name]}

@@ -19,12 +19,14 @@ MOST_PREDICTORS = 3
 
 
 def _between(partition: Partition) -> Array:
-    """Return the mean similarity of each pair of clusters, of shape (K, K)."""
+    """Return the mean similarity of each pair of clusters, shape (K, K), over pairs of their members."""
     members = np.eye(partition.n_clusters)[partition.labels]
     similarity = partition.similarity
-    products = similarity @ members if isinstance(similarity, np.ndarray) else similarity.times(members)
+    similarity_to_clusters = (
+        similarity @ members if isinstance(similarity, np.ndarray) else similarity.times(members)
+    )
     sizes = members.sum(axis=0)
-    mean: Array = members.T @ products / np.outer(sizes, sizes)
+    mean: Array = members.T @ similarity_to_clusters / np.outer(sizes, sizes)
     return mean
 
 
@@ -33,54 +35,67 @@ def chosen_pairs(partition: Partition) -> list[tuple[int, int]]:
 
     All pairs where they are few, else every cluster with its nearest, the largest clusters first.
     """
-    every = list(combinations(range(partition.n_clusters), 2))
-    if len(every) <= MOST_PAIRS:
-        return every
-    near = _between(partition)
-    np.fill_diagonal(near, -np.inf)
-    nearest = [tuple(sorted((cluster, int(near[cluster].argmax())))) for cluster in range(len(near))]
-    return [(first, second) for first, second in dict.fromkeys(nearest)][:MOST_PAIRS]
+    all_pairs = list(combinations(range(partition.n_clusters), 2))
+    if len(all_pairs) <= MOST_PAIRS:
+        return all_pairs
+    mean_similarity = _between(partition)
+    np.fill_diagonal(mean_similarity, -np.inf)
+    pairs_with_nearest = [
+        tuple(sorted((cluster, int(mean_similarity[cluster].argmax()))))
+        for cluster in range(len(mean_similarity))
+    ]
+    return [(first, second) for first, second in dict.fromkeys(pairs_with_nearest)][:MOST_PAIRS]
 
 
-def _profile(found: Differences) -> dict[str, list[Any]]:
-    """Return how the difference runs along the most important predictor, over the bins that have rows."""
-    n_bins = found.profile.shape[1]
-    table = {name: column[:n_bins] for name, column in DifferencesDisplay(found).frame().items()}
-    filled = table["rows"] > 0
-    columns = {"from": "from", "to": "to", "values": "difference", "rows": "rows"}
+def _profile(differences: Differences) -> dict[str, list[Any]]:
+    """Return the difference along the most important predictor, by bin: its ends, mean difference, rows.
+
+    Bins without rows are left out.
+    """
+    n_bins = differences.profile.shape[1]
+    table = {name: column[:n_bins] for name, column in DifferencesDisplay(differences).frame().items()}
+    has_rows = table["rows"] > 0
+    column_of_key = {"from": "from", "to": "to", "values": "difference", "rows": "rows"}
     return {
-        key: finite_list(table[name][filled]) if key != "rows" else table[name][filled].astype(int).tolist()
-        for key, name in columns.items()
+        key: finite_list(table[name][has_rows])
+        if key != "rows"
+        else table[name][has_rows].astype(int).tolist()
+        for key, name in column_of_key.items()
     }
 
 
 def _short(value: float) -> float:
+    """Return a number rounded to six significant digits, for JSON."""
     return float(f"{value:.6g}")
 
 
-def _pair(found: Differences) -> dict[str, Any]:
-    """Return how two coteries differ, as the page shows it."""
-    table = found.frame()
+def _pair(differences: Differences) -> dict[str, Any]:
+    """Return how two coteries' predictions differ, as plain values for JSON.
+
+    These are the predictors on which the difference depends most, its profile along the first, and the
+    regions where it is largest. ``noise`` is the noise of single rows, to compare with.
+    """
+    table = differences.frame()
     columns = (table[name][:MOST_PREDICTORS].tolist() for name in ("predictor", "importance", "trend"))
-    first, second = found.clusters
+    first, second = differences.clusters
     return {
         "clusters": [int(first), int(second)],
-        "label": None if found.label is None else full_name(str(found.label)),
-        "disagreement": _short(found.disagreement),
-        "offset": _short(found.offset),
-        "noise": _short(found.noise),
+        "label": None if differences.label is None else full_name(str(differences.label)),
+        "disagreement": _short(differences.disagreement),
+        "offset": _short(differences.offset),
+        "noise": _short(differences.noise),
         "predictors": [
             {"name": full_name(name), "importance": round(importance, 4), "trend": _short(trend)}
             for name, importance, trend in zip(*columns, strict=True)
         ],
-        "profile": _profile(found),
+        "profile": _profile(differences),
         "regions": [
             {
                 "where": full_name(region.where),
                 "share": round(region.share, 4),
                 "difference": _short(region.difference),
             }
-            for region in found.regions
+            for region in differences.regions
         ],
     }
 

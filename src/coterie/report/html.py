@@ -27,41 +27,56 @@ Bars = dict[str, Any]
 
 
 def _bars(learners: list[str], shares: list[list[float | None]], parts: list[tuple[str, str]]) -> Bars:
-    """Return a bar for each learner, cut into parts that have names and colours."""
+    """Return a stacked bar for each learner, as the page's template takes them, with a legend.
+
+    ``shares`` has R shares for each learner (None counts as 0), ``parts`` the name and colour of each of
+    the R. A text names a bar's two largest parts.
+    """
     rows = []
     for learner, row in zip(learners, shares, strict=True):
-        wholes = whole_percents(row)
-        cut: list[dict[str, Any]] = [
-            {"width": round(100 * (share or 0.0), 2), "colour": fill, "said": f"{name}: {whole}%"}
-            for share, (name, fill), whole in zip(row, parts, wholes, strict=True)
+        percents = whole_percents(row)
+        visible_parts: list[dict[str, Any]] = [
+            {
+                "width": round(100 * (share or 0.0), 2),
+                "colour": part_colour,
+                "said": f"{name}: {percent_of_part}%",
+            }
+            for share, (name, part_colour), percent_of_part in zip(row, parts, percents, strict=True)
             if share
         ]
-        said = [part["said"] for part in sorted(cut, key=lambda part: -part["width"])[:2]]
-        rows.append({"name": learner, "parts": cut, "said": ", ".join(said)})
+        largest_parts = [part["said"] for part in sorted(visible_parts, key=lambda part: -part["width"])[:2]]
+        rows.append({"name": learner, "parts": visible_parts, "said": ", ".join(largest_parts)})
     legend = [
-        {"name": name, "colour": fill}
-        for index, (name, fill) in enumerate(parts)
+        {"name": name, "colour": part_colour}
+        for index, (name, part_colour) in enumerate(parts)
         if any((row[index] or 0.0) >= VISIBLE for row in shares)
     ]
     return {"legend": legend if len(parts) <= MOST_IN_LEGEND else [], "rows": rows}
 
 
-def _several(predictor: str, data: Bars, place: int) -> Bars:
-    """Return a predictor's row: a bar for each coterie, one below the other."""
-    shares = [row[place] or 0.0 for row in data["shares"]]
-    most = max([share or 0.0 for row in data["shares"] for share in row]) or 1.0
+def _several(predictor: str, data: Bars, predictor_index: int) -> Bars:
+    """Return a predictor's row of bars: its share of the importance in each coterie, one below the other.
+
+    ``place`` is the predictor's position. Widths are relative to the largest share of all predictors.
+    """
+    shares = [row[predictor_index] or 0.0 for row in data["shares"]]
+    largest_share = max([share or 0.0 for row in data["shares"] for share in row]) or 1.0
     parts = [
-        {"width": round(100 * share / most, 2), "colour": colour(cluster), "said": f"{share:.0%}"}
+        {"width": round(100 * share / largest_share, 2), "colour": colour(cluster), "said": f"{share:.0%}"}
         for cluster, share in zip(data["clusters"], shares, strict=True)
     ]
-    said = ", ".join(
+    shares_text = ", ".join(
         f"{cluster}: {share:.0%}" for cluster, share in zip(data["clusters"], shares, strict=True)
     )
-    return {"name": predictor, "parts": parts, "said": said, "stacked": True}
+    return {"name": predictor, "parts": parts, "said": shares_text, "stacked": True}
 
 
 def bars_of(section: dict[str, Any]) -> Bars | None:
-    """Return the bars of a section of the evidence, None where it has none."""
+    """Return the bars of a section (membership, weights, importance, a site's sources), or None.
+
+    Widths are percentages; the template draws them without a library. ``section`` has an ``id`` and the
+    ``data`` of its picture.
+    """
     data = section["data"]
     if data is None:
         return None
@@ -84,11 +99,13 @@ def bars_of(section: dict[str, Any]) -> Bars | None:
             }
         case "site" if data["sources"] is not None:
             sources = data["sources"]
-            most = max(sources["weights"])
+            largest_weight = max(sources["weights"])
             rows = [
                 {
                     "name": name,
-                    "parts": [{"width": round(100 * weight / most, 2), "colour": grey(1, 7), "said": ""}],
+                    "parts": [
+                        {"width": round(100 * weight / largest_weight, 2), "colour": grey(1, 7), "said": ""}
+                    ],
                     "said": percent(weight),
                 }
                 for name, weight in zip(sources["learners"], sources["weights"], strict=True)
@@ -98,7 +115,7 @@ def bars_of(section: dict[str, Any]) -> Bars | None:
 
 
 def _parts() -> tuple[Any, Any, Any]:
-    """Import what a page is made with, or say how to install it."""
+    """Import jinja2 and markupsafe, which the page needs, or say which extra has them."""
     try:
         import jinja2
         from jinja2.utils import htmlsafe_json_dumps
@@ -109,17 +126,22 @@ def _parts() -> tuple[Any, Any, Any]:
 
 
 def _asset(name: str) -> str:
+    """Return the text of a file among the package's templates."""
     return (files("coterie.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _hash(script: str) -> str:
-    """Return a script's hash for the page's content security policy."""
+    """Return a script's SHA-256 as the content security policy wants it, which lets this script run."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def policy(scripts: list[str]) -> str:
-    """Return the content security policy of a page with these scripts: no other runs, nothing is fetched."""
+    """Return the content security policy of a page: only these scripts run, and nothing is fetched.
+
+    Names in the data come from anybody's table. Should one get past the escaping, the browser still does
+    not run it.
+    """
     rules = {
         "default-src": "'none'",
         "script-src": " ".join(_hash(script) for script in scripts),
@@ -132,7 +154,7 @@ def policy(scripts: list[str]) -> str:
 
 
 def _store(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return what the page's script makes cards, the table and the text of cells from."""
+    """Return the data that the page's script reads: cards, members of coteries, and the heat map's cells."""
     losses = next((part["data"] for part in summary["sections"] if part["id"] == "losses"), None)
     unit = {"noise": " times its noise"}
     return {
@@ -151,14 +173,18 @@ def _store(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def page(summary: dict[str, Any]) -> str:
-    """Return the page of a report's summary: HTML with its style, its script and its data inside."""
-    jinja2, safe_json, ours = _parts()
+    """Return the page of a report's summary: one HTML document with its style, script and data inside.
+
+    What comes from the data is escaped by jinja2's autoescape; ``unescaped`` marks our own files, which are
+    inserted as they are.
+    """
+    jinja2, safe_json, unescaped = _parts()
     script = _asset("report.js")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"number": number, "percent": percent, "name": full_name, "counted": counted}
-    environment.filters["ours"] = ours
+    environment.filters["ours"] = unescaped
     environment.globals["colour"] = colour
     coteries, sections = summary["coteries"], {part["id"]: part for part in summary["sections"]}
     singles = [part["learners"][0] for part in coteries if len(part["learners"]) == 1 < summary["n_clusters"]]
@@ -175,8 +201,8 @@ def page(summary: dict[str, Any]) -> str:
         singles=singles,
         themes=THEMES,
         policy=policy([script]),
-        style=ours(_asset("report.css")),
-        script=ours(script),
+        style=unescaped(_asset("report.css")),
+        script=unescaped(script),
         store=dumped,
     )
     return rendered

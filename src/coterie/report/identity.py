@@ -25,7 +25,7 @@ HOW_IT_RAN = ("engine", "n_jobs", "verbose")
 
 
 def recipe_of(subject: ReportSubject) -> TableRecipe | None:
-    """Return what `coterie fit` knows of the table behind a model."""
+    """Return how `coterie fit` encoded the table behind a model; None for models made in Python."""
     return getattr(subject.model, "table_", None)
 
 
@@ -36,33 +36,39 @@ def target_and_unit(subject: ReportSubject) -> tuple[str, str]:
 
 
 def _day(text: str) -> str:
-    """Return a date in words."""
+    """Return a date such as 2026-01-31 in words, as 31 January 2026."""
     day = date.fromisoformat(text)
     return f"{day.day} {day:%B %Y}"
 
 
 def run_identity(subject: ReportSubject) -> list[dict[str, str]]:
-    """Return what tells this run from another, as far as it is known: names and texts."""
+    """Return what tells this run from another, as far as it is known: names and texts, in order.
+
+    Such are the table, the target, the numbers of rows and learners, the day, the version and the seed.
+    """
     recipe, summary = recipe_of(subject), subject.summary
-    known: dict[str, str] = {}
-    learners = f"{summary['n_learners']:,}"
+    texts: dict[str, str] = {}
+    learners_text = f"{summary['n_learners']:,}"
     if recipe is not None:
-        known["table"] = recipe.source
-        known["target"] = recipe.target + (f" ({recipe.unit})" if recipe.unit else "")
-        learners += f" ({recipe.group})" if recipe.group else ""
+        texts["table"] = recipe.source
+        texts["target"] = recipe.target + (f" ({recipe.unit})" if recipe.unit else "")
+        learners_text += f" ({recipe.group})" if recipe.group else ""
     if summary["n_rows"] is not None:
-        known["rows"] = f"{summary['n_rows']:,}"
-    known["learners"] = learners
+        texts["rows"] = f"{summary['n_rows']:,}"
+    texts["learners"] = learners_text
     if recipe is not None and recipe.day:
-        known["fitted on"] = _day(recipe.day)
-    known["coterie"] = coterie.__version__
+        texts["fitted on"] = _day(recipe.day)
+    texts["coterie"] = coterie.__version__
     if subject.model is not None:
-        known["seed"] = str(subject.model.record_.seed)
-    return [{"name": name, "text": full_name(text)} for name, text in known.items() if text]
+        texts["seed"] = str(subject.model.record_.seed)
+    return [{"name": name, "text": full_name(text)} for name, text in texts.items() if text]
 
 
 def columns_overview(subject: ReportSubject) -> dict[str, Any] | None:
-    """Return what became of each column of the table; None where no table is known."""
+    """Return what became of each column of the table (number, category, date, left out), and counts.
+
+    None where no table is known, as for a model made in Python.
+    """
     recipe = recipe_of(subject)
     if recipe is None:
         return None
@@ -87,7 +93,7 @@ def columns_words(data: dict[str, Any]) -> list[str]:
 
 
 def setting_text(value: Any) -> str:
-    """Return a setting as a reader would write it."""
+    """Return a setting's value as a reader would write it, at most `LONGEST_SETTING` letters."""
     if isinstance(value, (list, tuple)):
         return ", ".join(setting_text(part) for part in value) or "none"
     if isinstance(value, Mapping):
@@ -102,7 +108,10 @@ def setting_text(value: Any) -> str:
 
 
 def _parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the settings as text, and which differ from the defaults."""
+    """Return settings as names and texts, each with whether it differs from its default.
+
+    Settings of `HOW_IT_RAN` are left out, for they change no result.
+    """
     texts = {name: setting_text(value) for name, value in values.items() if name not in HOW_IT_RAN}
     return [
         {"name": name, "value": text, "changed": text != setting_text(defaults.get(name))}
@@ -111,24 +120,26 @@ def _parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[
 
 
 def settings(subject: ReportSubject) -> dict[str, Any]:
-    """Return what is needed to make the same again."""
+    """Return what somebody needs to get the same results: parameters, seed, rule, scale, versions."""
     partition, model, conclusion = subject.partition, subject.model, subject.conclusion
-    result: dict[str, Any] = {"parameters": [], "seed": None}
-    result["by_moments"] = conclusion is not None and not conclusion.mixtures
+    reproduction: dict[str, Any] = {"parameters": [], "seed": None}
+    reproduction["by_moments"] = conclusion is not None and not conclusion.mixtures
     if conclusion is not None:
-        result["parameters"] = _parameters(dict(sorted(conclusion.settings.items())), Settings().as_text())
+        reproduction["parameters"] = _parameters(
+            dict(sorted(conclusion.settings.items())), Settings().as_text()
+        )
     if model is not None:
         defaults = type(model)().get_params(deep=False)
-        result["parameters"] = _parameters(model.get_params(deep=False), defaults)
-        result["seed"] = str(model.record_.seed)
-        result["n_features"] = int(model.n_features_in_)
-    result["rule"] = subject.summary["rule"]
-    result["scale"] = None if partition is None else float(partition.scale)
-    result["versions"] = {
+        reproduction["parameters"] = _parameters(model.get_params(deep=False), defaults)
+        reproduction["seed"] = str(model.record_.seed)
+        reproduction["n_features"] = int(model.n_features_in_)
+    reproduction["rule"] = subject.summary["rule"]
+    reproduction["scale"] = None if partition is None else float(partition.scale)
+    reproduction["versions"] = {
         "coterie": coterie.__version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "SciPy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
     }
-    return result
+    return reproduction

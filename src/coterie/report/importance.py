@@ -20,7 +20,7 @@ SHARE_OF_MONOTONE = 0.6
 
 
 def _shape(shape: Shape) -> dict[str, Any]:
-    """Return how predictions depend on a predictor, as the page draws it."""
+    """Return mean predictions along one predictor as plain lists: its values, and a line for each coterie."""
     numeric = shape.values.dtype.kind in "if"
     return {
         "predictor": full_name(shape.predictor),
@@ -31,7 +31,11 @@ def _shape(shape: Shape) -> dict[str, Any]:
 
 
 def importance_picture(subject: ReportSubject) -> dict[str, Any] | str:
-    """Return which predictors matter in the largest coteries, or why that is not known."""
+    """Return shares of the predictors' importance in the largest coteries, or why they are not known.
+
+    Importance is the rise of the error on held-out rows when a predictor is shuffled. Also returned are
+    the lines of mean predictions along the most important ones.
+    """
     model = subject.model
     if model is None:
         return subject.why_missing("The predictors that matter")
@@ -41,39 +45,46 @@ def importance_picture(subject: ReportSubject) -> dict[str, Any] | str:
         display = ImportanceDisplay.from_estimator(model, range(min(model.n_clusters_, MOST_COTERIES)))
     except ValueError as error:
         return str(error)
-    table, result = display.frame(), display.importance
-    n = len(result.clusters)
-    shares = table["share"].reshape(-1, n)[:MOST_PREDICTORS]
-    label = None if result.label is None else full_name(result.label)
+    table, importance = display.frame(), display.importance
+    n_coteries = len(importance.clusters)
+    shares = table["share"].reshape(-1, n_coteries)[:MOST_PREDICTORS]
+    label = None if importance.label is None else full_name(importance.label)
     return {
         "label": label,
-        "clusters": result.clusters.tolist(),
-        "predictors": full_names(table["predictor"][::n][:MOST_PREDICTORS]),
-        "shares": [finite_list(each, 4) for each in shares.T],
-        "models": list(result.models),
-        "n_rows": result.n_rows.tolist(),
-        "shapes": [_shape(shape) for shape in result.shapes],
-        "left_out": model.n_clusters_ - n,
+        "clusters": importance.clusters.tolist(),
+        "predictors": full_names(table["predictor"][::n_coteries][:MOST_PREDICTORS]),
+        "shares": [finite_list(shares_in_coterie, 4) for shares_in_coterie in shares.T],
+        "models": list(importance.models),
+        "n_rows": importance.n_rows.tolist(),
+        "shapes": [_shape(shape) for shape in importance.shapes],
+        "left_out": model.n_clusters_ - n_coteries,
     }
 
 
 def _direction(line: Array) -> str:
-    """Say where a line goes from its lowest value to its highest."""
+    """Say whether a line rises or falls from its first value to its last; empty if it does neither.
+
+    It rises if its ends differ by more than `SHARE_OF_MONOTONE` of its total variation.
+    """
     steps = np.diff(line)
-    total = np.abs(steps).sum()
-    share = steps.sum() / total if total > 0 else 0.0
-    return "rise" if share > SHARE_OF_MONOTONE else "fall" if share < -SHARE_OF_MONOTONE else ""
+    total_variation = np.abs(steps).sum()
+    net_share = steps.sum() / total_variation if total_variation > 0 else 0.0
+    return "rise" if net_share > SHARE_OF_MONOTONE else "fall" if net_share < -SHARE_OF_MONOTONE else ""
 
 
 def _where(clusters: list[str], count: int) -> str:
-    """Name the coteries, or say that it is all of them."""
+    """Name some coteries, or say that they are all ``count`` of them."""
     if len(clusters) == count > 1:
         return "in all coteries"
     return f"in {'coterie' if len(clusters) == 1 else 'coteries'} {joined(clusters, MOST_COTERIES)}"
 
 
 def _how(shape: dict[str, Any], clusters: list[int]) -> str:
-    """Say how predictions go along a predictor of numbers."""
+    """Say in which coteries predictions rise or fall with a numeric predictor; empty where in none.
+
+    ``shape`` has the predictor's name and, for each of the ``clusters``, the mean predictions along its
+    values.
+    """
     lines = np.array(shape["predictions"], dtype=float)
     by_direction: dict[str, list[str]] = {"rise": [], "fall": []}
     for cluster, line in zip(clusters, lines, strict=True):
@@ -84,20 +95,24 @@ def _how(shape: dict[str, Any], clusters: list[int]) -> str:
 
 
 def importance_words(data: dict[str, Any]) -> list[str]:
-    """Say which predictors matter, and how."""
-    text = (
+    """Return two paragraphs: which predictors matter in each coterie, and how predictions depend on them."""
+    importance_text = (
         "A predictor matters if the error on rows not seen rises when its entries are shuffled. Bars are "
         "shares of that rise: all predictors of a coterie sum to 100%. Predictors that carry the same "
         "information share it, or may all look important."
     )
     for cluster, shares in list(zip(data["clusters"], data["shares"], strict=True))[:3]:
-        order = sorted(range(len(shares)), key=lambda index: -(shares[index] or 0.0))[:3]
-        names = [data["predictors"][index] for index in order if shares[index] and shares[index] >= 0.01]
+        three_largest = sorted(range(len(shares)), key=lambda index: -(shares[index] or 0.0))[:3]
+        names = [
+            data["predictors"][index] for index in three_largest if shares[index] and shares[index] >= 0.01
+        ]
         if names:
-            text += f" In coterie {cluster} the most important are {joined(names)}."
-    said = [_how(shape, data["clusters"]) for shape in data["shapes"] if shape["numeric"]]
-    what = "predictions" if data["label"] is None else f"probabilities of {data['label']!r}"
-    shapes = f"Lines are mean {what} when a predictor is set to one value in all rows. {' '.join(said)}"
+            importance_text += f" In coterie {cluster} the most important are {joined(names)}."
+    directions = [_how(shape, data["clusters"]) for shape in data["shapes"] if shape["numeric"]]
+    quantity = "predictions" if data["label"] is None else f"probabilities of {data['label']!r}"
+    lines_text = (
+        f"Lines are mean {quantity} when a predictor is set to one value in all rows. {' '.join(directions)}"
+    )
     n_left_out = data["left_out"]
-    more = f" The {len(data['clusters'])} largest coteries are shown." if n_left_out else ""
-    return [text, shapes.strip() + more]
+    left_out_text = f" The {len(data['clusters'])} largest coteries are shown." if n_left_out else ""
+    return [importance_text, lines_text.strip() + left_out_text]

@@ -33,37 +33,44 @@ DIGITS = 3
 
 
 def _between(values: Array, labels: Array) -> dict[str, float | None]:
-    """Return the median inside the clusters, without the diagonal, and between them."""
-    same = labels[:, None] == labels[None, :]
-    away = ~np.eye(len(labels), dtype=bool)
+    """Return the median entry of a matrix (L, L) inside clusters, without the diagonal, and between them.
+
+    None where there is no such entry.
+    """
+    same_cluster = labels[:, None] == labels[None, :]
+    off_diagonal = ~np.eye(len(labels), dtype=bool)
     medians = {}
-    for name, cells in (("inside", same & away), ("between", ~same)):
-        result = values[cells & np.isfinite(values)]
-        medians[name] = float(f"{np.median(result):.4g}") if len(result) else None
+    for name, cells in (("inside", same_cluster & off_diagonal), ("between", ~same_cluster)):
+        finite_values = values[cells & np.isfinite(values)]
+        medians[name] = float(f"{np.median(finite_values):.4g}") if len(finite_values) else None
     return medians
 
 
 def losses_picture(subject: ReportSubject) -> dict[str, Any]:
-    """Return everybody's model on everybody's rows, ordered by cluster; of very many learners a sample's."""
+    """Return the losses of every model on every learner's rows, as the heat map shows them, by cluster.
+
+    Losses are in units of the learners' noise levels where a fitted model has measured them on held-out
+    rows. Very many learners are sampled, or joined into blocks.
+    """
     partition, exchange = subject.partition, subject.exchange
     assert partition is not None
-    # A matrix of losses alone has no honest noise levels.
-    honest = subject.model is not None and exchange is not None and bool((exchange.noise > 0).all())
-    display = LossHeatmapDisplay.from_partition(partition, exchange, with_noise=honest)
+    # Noise levels of a bare matrix of losses come from its diagonal, perhaps errors on rows fitted on.
+    has_noise = subject.model is not None and exchange is not None and bool((exchange.noise > 0).all())
+    display = LossHeatmapDisplay.from_partition(partition, exchange, with_noise=has_noise)
     table = display.frame()
-    unit = "noise" if honest else "dissimilarity" if exchange is None else "loss"
-    n = int(np.sqrt(len(table["model"])))
-    cells = table["loss_per_noise" if honest else "loss"].reshape(n, n)
+    unit = "noise" if has_noise else "dissimilarity" if exchange is None else "loss"
+    n_cells = int(np.sqrt(len(table["model"])))
+    cells = table["loss_per_noise" if has_noise else "loss"].reshape(n_cells, n_cells)
     limits = colour_limits(cells) or (1.0, 10.0)
-    clusters = table["learner_cluster"][:n]
-    of_classes = {"error": "Brier score"} if "scores" in subject.summary else {}
+    clusters = table["learner_cluster"][:n_cells]
+    error_name = {"error": "Brier score"} if "scores" in subject.summary else {}
     return {
-        **of_classes,
+        **error_name,
         "unit": unit,
         "admitted": subject.summary["n_admitted"],
-        "learners": full_names(table["learner"][:n].tolist()),
+        "learners": full_names(table["learner"][:n_cells].tolist()),
         "clusters": clusters.tolist(),
-        "binned": n < len(display.labels),
+        "binned": n_cells < len(display.labels),
         "limits": [float(f"{limit:.4g}") for limit in limits],
         "cells": [finite_list(row, DIGITS) for row in cells],
         **_between(cells, clusters),
@@ -71,7 +78,7 @@ def losses_picture(subject: ReportSubject) -> dict[str, Any]:
 
 
 def map_picture(subject: ReportSubject) -> dict[str, Any]:
-    """Return where the learners lie by the distances of their models."""
+    """Return the learners' coordinates on the map, with names and coteries; near models lie near."""
     assert subject.partition is not None
     table = MapDisplay.from_partition(subject.partition, subject.exchange).frame()
     return {
@@ -83,31 +90,35 @@ def map_picture(subject: ReportSubject) -> dict[str, Any]:
 
 
 def both_ends(count: int, most: int) -> list[int]:
-    """Return positions from both ends of a sorted list, at most so many; all where they are few."""
+    """Return positions of a sorted list, half from its beginning and half from its end, at most ``most``."""
     if count <= most:
         return list(range(count))
     return [*range(most - most // 2), *range(count - most // 2, count)]
 
 
 def membership_picture(subject: ReportSubject) -> dict[str, Any] | None:
-    """Return how often each learner falls into each cluster, the least sure first."""
+    """Return the probability of each cluster for the least sure learners, the least sure first.
+
+    Learners whose own cluster has a probability of `SURE` or more are left out, for their bars say
+    nothing. None without a bootstrap.
+    """
     stability, partition = subject.stability, subject.partition
     if stability is None or partition is None:
         return None
-    label = dict(zip(partition.learner_ids.tolist(), partition.labels.tolist(), strict=True))
-    labels = np.array([label[learner] for learner in stability.learner_ids.tolist()])
+    label_of = dict(zip(partition.learner_ids.tolist(), partition.labels.tolist(), strict=True))
+    labels = np.array([label_of[learner] for learner in stability.learner_ids.tolist()])
     display = MembershipDisplay(stability.membership, labels=labels, learner_ids=stability.learner_ids)
     n, n_clusters = display.membership.shape
     table = {name: column.reshape(n, n_clusters) for name, column in display.frame().items()}
-    own = table["probability"][np.arange(n), table["cluster"][:, 0]]
-    count = min(int((own < SURE).sum()), MOST_MEMBERS)
-    order = np.argsort(own, kind="stable")[:count]
+    own_probability = table["probability"][np.arange(n), table["cluster"][:, 0]]
+    count = min(int((own_probability < SURE).sum()), MOST_MEMBERS)
+    order = np.argsort(own_probability, kind="stable")[:count]
     return {
         "learners": full_names(table["learner"][order, 0].tolist()),
         "clusters": table["cluster"][order, 0].tolist(),
-        "own": finite_list(own[order], 4),
+        "own": finite_list(own_probability[order], 4),
         "membership": [finite_list(row, 4) for row in table["probability"][order]],
-        "sure": int((own >= 0.95).sum()),
+        "sure": int((own_probability >= 0.95).sum()),
         "n_learners": n,
         "n_replicates": int(stability.n_replicates),
         "left_out": n - len(order),
@@ -115,24 +126,28 @@ def membership_picture(subject: ReportSubject) -> dict[str, Any] | None:
 
 
 def taken_name(source: str) -> str:
-    """Return whom a weight belongs to, by its column or by its name in a collaboration."""
+    """Return in words the source of a weight, from its column (``from_all``) or its name (``all``)."""
     name = source.removeprefix("from_").replace("_", " ")
     return TAKEN.get(name, name)
 
 
 def own_coterie_is_itself(shares: Array, names: Sequence[str], lone: Sequence[bool]) -> Array:
-    """Return shares with what a learner in a coterie of its own takes from it counted as its own model's."""
-    kinds = [name.removeprefix("from_") for name in names]
-    if not {"alone", "coterie"} <= set(kinds) or not any(lone):
+    """Return shares (L, R) in which a learner alone in its coterie takes from itself, not from the coterie.
+
+    The coterie's model is its own then, and the column ``coterie`` would mislead. ``lone`` tells for each
+    learner whether it is alone.
+    """
+    sources = [name.removeprefix("from_") for name in names]
+    if not {"alone", "coterie"} <= set(sources) or not any(lone):
         return shares
-    once, rows = shares.copy(), np.flatnonzero(lone)
-    once[rows, kinds.index("alone")] += shares[rows, kinds.index("coterie")]
-    once[rows, kinds.index("coterie")] = 0.0
-    return once
+    moved_shares, lone_rows = shares.copy(), np.flatnonzero(lone)
+    moved_shares[lone_rows, sources.index("alone")] += shares[lone_rows, sources.index("coterie")]
+    moved_shares[lone_rows, sources.index("coterie")] = 0.0
+    return moved_shares
 
 
 def _lone_learners(subject: ReportSubject) -> Array:
-    """Return the learners in a coterie of their own."""
+    """Return the ids of the learners that are alone in their coterie."""
     partition = subject.partition
     assert partition is not None
     _, index, counts = np.unique(partition.labels, return_inverse=True, return_counts=True)
@@ -141,19 +156,22 @@ def _lone_learners(subject: ReportSubject) -> Array:
 
 
 def alike(shares: Array) -> bool:
-    """Tell whether all learners take the same, to the percent."""
+    """Tell whether all learners have the same shares (L, R) to the percent: one sentence then says it."""
     return bool((np.round(shares, 2) == np.round(shares[0], 2)).all())
 
 
 def weights_picture(subject: ReportSubject) -> dict[str, Any] | None:
-    """Return what each learner's predictions are made of, those that take most from themselves first."""
-    nested: Any = None if subject.model is None else subject.model.collaboration_
-    names = getattr(nested, "share_names", None)
+    """Return what each learner's predictions are made of, those that take most from themselves first.
+
+    Of many learners both ends of that order are shown. None for a model without such weights.
+    """
+    form: Any = None if subject.model is None else subject.model.collaboration_
+    names = getattr(form, "share_names", None)
     if not names:
         return None
-    lone = np.isin(nested.learner_ids, _lone_learners(subject)).tolist()
-    once = own_coterie_is_itself(nested.shares, names, lone)
-    table = WeightsDisplay(nested.learner_ids, once, names).frame()
+    lone = np.isin(form.learner_ids, _lone_learners(subject)).tolist()
+    moved_shares = own_coterie_is_itself(form.shares, names, lone)
+    table = WeightsDisplay(form.learner_ids, moved_shares, names).frame()
     learners = table.pop("learner")
     shares = np.column_stack(list(table.values()))
     positions = both_ends(len(shares), MOST_MEMBERS)

@@ -20,7 +20,10 @@ from coterie.report.summarize import report_summary
 
 
 def _write_in_one_step(path: Path, text: str) -> None:
-    """Write a file beside its target and put it there once it is whole; on any failure leave no trace."""
+    """Write a text file such that at its path stands the old file or the whole new one.
+
+    A link is followed. A folder that is missing, or in the file's place, is refused.
+    """
     target = path.resolve()
     if not target.parent.is_dir():
         raise FileNotFoundError(

@@ -33,26 +33,28 @@ def full_names(learners: Any) -> list[str]:
 
 
 def finite_list(values: Any, digits: int = 6) -> list[float | None]:
-    """Return numbers as JSON knows them: rounded to so many digits, None for what is not finite."""
+    """Return numbers as JSON knows them: rounded to significant digits, None for what is not finite."""
     return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in np.asarray(values, float).tolist()]
 
 
 def _own_view(summary: dict[str, Any], site: str) -> dict[str, Any]:
-    """Return the summary of a conclusion with one site's numbers only."""
-    mine = [row for row in summary["gains"] if row["learner"] == site]
-    shared = ("cluster", "n_learners", "learners")
-    common = {
+    """Return the summary of a conclusion as one site's page may show it: with no other site's numbers.
+
+    Means over all sites are taken out as well, for with few sites they would tell the numbers of each.
+    """
+    own_rows = [row for row in summary["gains"] if row["learner"] == site]
+    visible_columns = ("cluster", "n_learners", "learners")
+    visible = {
         **summary,
-        "coteries": [{name: coterie[name] for name in shared} for coterie in summary["coteries"]],
-        # Means over a few sites would tell the numbers of each.
+        "coteries": [{name: coterie[name] for name in visible_columns} for coterie in summary["coteries"]],
         "pays": None,
         "by_verdict": [],
         "n_rows": None,
         "does_not_belong": [entry for entry in summary["does_not_belong"] if entry["learner"] == site],
-        "gains": mine,
+        "gains": own_rows,
     }
-    said = f"{full_name(site)}: {mine[0]['verdict']}. {mine[0]['reason']}"
-    return {**common, "answer": [said, *answer_sentences(common)]}
+    own_answer = f"{full_name(site)}: {own_rows[0]['verdict']}. {own_rows[0]['reason']}"
+    return {**visible, "answer": [own_answer, *answer_sentences(visible)]}
 
 
 @dataclass(frozen=True)
@@ -72,17 +74,17 @@ class ReportSubject:
     @property
     def found(self) -> Fit | Partition | Conclusion:
         """The whole of it, as `coterie.summary` takes it."""
-        result = self.partition or self.conclusion if self.model is None else self.model.record_
-        assert result is not None
-        return result
+        subject = self.partition or self.conclusion if self.model is None else self.model.record_
+        assert subject is not None
+        return subject
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The answer, as `coterie.summary` gives it."""
         recipe = getattr(self.model, "table_", None)
         target = getattr(self.model, "target_name_", "") or None
-        result = summarize(self.found, target=target, unit="" if recipe is None else recipe.unit)
-        return result if self.site is None else _own_view(result, self.site)
+        summary = summarize(self.found, target=target, unit="" if recipe is None else recipe.unit)
+        return summary if self.site is None else _own_view(summary, self.site)
 
     @property
     def stability(self) -> Any:
@@ -96,49 +98,50 @@ class ReportSubject:
         return f"{what} need the learners' rows; this report was made from a matrix of losses alone."
 
 
-def _check_site(found: Any, site: str) -> None:
-    """Refuse the page of a site that no conclusion is about."""
-    if not isinstance(found, Conclusion):
+def _check_site(subject: Any, site: str) -> None:
+    """Refuse a site's own page where there is no conclusion, or one that does not have the site."""
+    if not isinstance(subject, Conclusion):
         raise ValueError("Only a conclusion has pages of single sites: pass site= with a Conclusion.")
-    if site not in found.labels:
-        reason = found.left_out.get(site)
+    if site not in subject.labels:
+        reason = subject.left_out.get(site)
         raise ValueError(
             f"The conclusion has no site {site!r}." if reason is None else f"{site!r} was left out: {reason}"
         )
 
 
-def as_subject(found: Any, losses: Any = None, site: str | None = None) -> ReportSubject:
-    """Take apart what a report can be made from.
+def as_subject(subject: Any, losses: Any = None, site: str | None = None) -> ReportSubject:
+    """Check what a report is to be made from, and return its parts.
 
-    ``losses`` are those that a partition was made from, ``site`` that of a conclusion whose page is meant.
+    ``found`` is a fitted model, a partition or a conclusion. ``losses`` are those that a partition was
+    made from, and are brought into its order; ``site`` is the one of a conclusion whose page is meant.
     """
     if site is not None:
-        _check_site(found, site)
-    if isinstance(found, CoterieEstimator):
-        check_is_fitted(found)
+        _check_site(subject, site)
+    if isinstance(subject, CoterieEstimator):
+        check_is_fitted(subject)
         if losses is not None:
             raise ValueError("A fitted model has its own losses: pass losses= with a Partition only.")
         return ReportSubject(
-            found.partition_, found.exchange_.aligned_to(found.partition_.learner_ids), found
+            subject.partition_, subject.exchange_.aligned_to(subject.partition_.learner_ids), subject
         )
-    if isinstance(found, Conclusion):
+    if isinstance(subject, Conclusion):
         if losses is not None:
             raise ValueError("A conclusion has no losses to show: pass losses= with a Partition only.")
-        return ReportSubject(conclusion=found, site=site)
-    if not isinstance(found, Partition):
-        kind = f"the class {found.__name__} itself" if isinstance(found, type) else type(found).__name__
+        return ReportSubject(conclusion=subject, site=site)
+    if not isinstance(subject, Partition):
+        kind = f"the class {subject.__name__} itself" if isinstance(subject, type) else type(subject).__name__
         raise TypeError(
             "Report takes a fitted CoterieRegressor, the Partition of cluster_learners, or the Conclusion of "
             f"federated sites. Got {kind}."
         )
     if losses is None:
-        return ReportSubject(found)
+        return ReportSubject(subject)
     if not isinstance(losses, Exchange):
         named = getattr(losses, "columns", None) is not None
-        losses = exchange_from_losses(losses, None if named else found.learner_ids)
-    if len(losses.learner_ids) != len(found.learner_ids):
+        losses = exchange_from_losses(losses, None if named else subject.learner_ids)
+    if len(losses.learner_ids) != len(subject.learner_ids):
         raise ValueError(
             f"The losses of {len(losses.learner_ids)} learners do not fit a partition of "
-            f"{len(found.learner_ids)}: pass the matrix that it was made from."
+            f"{len(subject.learner_ids)}: pass the matrix that it was made from."
         )
-    return ReportSubject(found, losses.aligned_to(found.learner_ids))
+    return ReportSubject(subject, losses.aligned_to(subject.learner_ids))

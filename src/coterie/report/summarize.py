@@ -32,7 +32,11 @@ BY_LOSSES = "The sites were asked for losses only, so that nobody measured what 
 
 
 def _who(pays: Mapping[str, Any], n_learners: int) -> str:
-    """Say for how many learners it is expected to pay to learn with others."""
+    """Say for how many of the compared learners it is expected to pay to learn with others.
+
+    ``pays`` has the counts of verdicts. Learners with too few rows are not compared, and the text says
+    so.
+    """
     gain, compared = pays["n_gain"], pays["n_compared"]
     learners = "learner" if compared == 1 else "learners"
     if compared < n_learners:
@@ -46,7 +50,7 @@ def _who(pays: Mapping[str, Any], n_learners: int) -> str:
 
 
 def _moved(name: str, before: str, after: str, unit: str, *, more: bool) -> str:
-    """Say how a number changes, with its unit."""
+    """Say how a number changes, with its unit; ``more``: it rises. Equal texts stay."""
     unit = f" {unit}" if unit else ""
     if before == after:
         return f"{name} stays at {after}{unit}"
@@ -54,27 +58,37 @@ def _moved(name: str, before: str, after: str, unit: str, *, more: bool) -> str:
 
 
 def _error(summary: Mapping[str, Any], target: str, unit: str) -> str:
-    """Say what becomes of the typical error, or of the accuracy."""
+    """Say how the typical error changes with others, or the accuracy of classes; empty if unknown.
+
+    ``target`` and ``unit`` are put into the text where they are known. Of classes the accuracy is taken,
+    or else the Brier score.
+    """
     scores = summary.get("scores")
     if "scores" in summary:
-        for score, name, say in (
+        for score, name, format_score in (
             ("accuracy", "accuracy", "{:.1%}".format),
             ("brier", "the Brier score", number),
         ):
-            own, others = (scores[key][score] if scores else None for key in ("alone", "with"))
-            if own is not None and others is not None:
-                return _moved(name, say(own), say(others), "", more=others > own)
+            alone, with_others = (scores[key][score] if scores else None for key in ("alone", "with"))
+            if alone is not None and with_others is not None:
+                return _moved(
+                    name, format_score(alone), format_score(with_others), "", more=with_others > alone
+                )
         return ""
     pays = summary["pays"]
-    own, others = pays["rmse_alone"], pays["rmse_with"]
-    if own is None or others is None:
+    alone, with_others = pays["rmse_alone"], pays["rmse_with"]
+    if alone is None or with_others is None:
         return ""
-    what = f"the typical error of {target}" if target else "the typical error"
-    return _moved(what, number(own), number(others), unit, more=others > own)
+    error_name = f"the typical error of {target}" if target else "the typical error"
+    return _moved(error_name, number(alone), number(with_others), unit, more=with_others > alone)
 
 
 def lead_sentence(summary: Mapping[str, Any], target: str = "", unit: str = "") -> str:
-    """Return the answer of a summary (see `coterie.summary.summarize`) in one sentence."""
+    """Return the answer of a summary (see `coterie.summary.summarize`) in one sentence.
+
+    It says for how many learners it pays, how many should stay alone, and what becomes of the error.
+    Without a comparison it is the summary's own first sentence.
+    """
     pays = summary["pays"]
     if (
         summary.get("nothing_to_learn")
@@ -84,39 +98,46 @@ def lead_sentence(summary: Mapping[str, Any], target: str = "", unit: str = "") 
     ):
         first: str = summary["answer"][0]
         return first
-    parts = [_who(pays, summary["n_learners"])]
+    clauses = [_who(pays, summary["n_learners"])]
     if pays["n_lose"]:
-        parts.append(f"{pays['n_lose']:,} should stay alone")
+        clauses.append(f"{pays['n_lose']:,} should stay alone")
     error = _error(summary, target, unit)
     if error:
-        parts.append(error)
-    text = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
+        clauses.append(error)
+    text = clauses[0] if len(clauses) == 1 else f"{', '.join(clauses[:-1])}, and {clauses[-1]}"
     return f"{text}."
 
 
 def _section(
     name: str, heading: str, data: dict[str, Any] | str, say: Callable[[dict[str, Any]], list[str]]
 ) -> dict[str, Any]:
-    """Return a section: its data with the sentences about them, or the sentence that says why it has none."""
+    """Return a section: its data with the sentences that ``say`` makes of them, or why it has none.
+
+    ``data`` is a text where the numbers do not exist: the sentence that says why.
+    """
     if isinstance(data, str):
         return {"id": name, "heading": heading, "missing": True, "words": [data], "data": None}
     return {"id": name, "heading": heading, "missing": False, "words": say(data), "data": data}
 
 
 def _site_sections(subject: ReportSubject, conclusion: Conclusion, site: str) -> list[dict[str, Any]]:
-    """Return the sections of one site's page."""
+    """Return the two sections of one site's page: what others bring it, and why so many coteries."""
     heading = f"What it brings {full_name(site)}"
     return [_section("site", heading, site_picture(conclusion, site), site_words), _why(subject.summary)]
 
 
 def _why(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return the section on the number of coteries."""
+    """Return the section on how the number of coteries was chosen."""
     reason = {name: summary[name] for name in ("rule", "n_clusters", "rules", "bootstrap")}
     return _section("why", "Why this many coteries", reason, words.curves_words)
 
 
 def _gains(subject: ReportSubject, cards: dict[str, Any]) -> dict[str, Any]:
-    """Return who gains how much, or why that is not known."""
+    """Return the section on who gains how much, or why that is not known.
+
+    ``cards`` is what `learner_cards` returned, for the sentences. A conclusion from moments or losses
+    alone has no errors to compare.
+    """
     pays, conclusion = subject.summary["pays"], subject.conclusion
     data: dict[str, Any] | str = subject.why_missing("Errors alone, with the coterie and with all")
     if conclusion is not None and pays is not None and not pays["n_compared"] and not conclusion.rounds:
@@ -127,20 +148,24 @@ def _gains(subject: ReportSubject, cards: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sections(subject: ReportSubject, cards: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the sections of the page in order."""
+    """Return the sections of the page in order; one whose numbers do not exist says why.
+
+    What exists depends on the subject: a fitted model has all, a partition no models, a conclusion of
+    sites no rows.
+    """
     if subject.conclusion is not None and subject.site is not None:
         return _site_sections(subject, subject.conclusion, subject.site)
-    summary, missing = subject.summary, subject.why_missing
-    no_membership = missing("Membership probabilities") if subject.model is None else NO_BOOTSTRAP
+    summary, why_missing = subject.summary, subject.why_missing
+    no_membership = why_missing("Membership probabilities") if subject.model is None else NO_BOOTSTRAP
     membership = pictures.membership_picture(subject) or no_membership
-    losses: dict[str, Any] | str = missing("Losses of everybody's model on everybody's rows")
-    indices: dict[str, Any] | str = missing("The learners' places")
+    losses: dict[str, Any] | str = why_missing("Losses of everybody's model on everybody's rows")
+    coordinates: dict[str, Any] | str = why_missing("The learners' places")
     if subject.partition is not None:
-        losses, indices = pictures.losses_picture(subject), pictures.map_picture(subject)
+        losses, coordinates = pictures.losses_picture(subject), pictures.map_picture(subject)
     sections = [
         _gains(subject, cards),
         _section("losses", "Who predicts whom", losses, words.losses_words),
-        _section("map", "Map of the learners", indices, words.map_words),
+        _section("map", "Map of the learners", coordinates, words.map_words),
         _why(summary),
         _section("membership", "How sure the coteries are", membership, words.membership_words),
         _section(
@@ -168,9 +193,12 @@ def report_summary(
 ) -> dict[str, Any]:
     """Return all that a report says, under a heading: texts, numbers, lists and dicts, as JSON knows them.
 
-    ``against`` is the summary of an earlier run to compare with.
+    ``against`` is the summary of an earlier run to compare with, ``title`` a heading in place of the
+    usual one.
     """
-    usual = DEFAULT_TITLE if subject.site is None else f"{full_name(subject.site)}: with whom to learn"
+    default_title = (
+        DEFAULT_TITLE if subject.site is None else f"{full_name(subject.site)}: with whom to learn"
+    )
     cards = learner_cards(subject)
     summary = subject.summary
     sections = _sections(subject, cards)
@@ -178,7 +206,7 @@ def report_summary(
         changes = changes_since(against, summary)
         sections.insert(1, _section("against", "Against the earlier run", changes, against_words))
     return {
-        "title": usual if title is None else str(title),
+        "title": default_title if title is None else str(title),
         "site": subject.site,
         "run": run_identity(subject),
         "lead": lead_sentence(summary, *target_and_unit(subject)),

@@ -17,18 +17,22 @@ Points = Sequence[tuple[float, float]]
 
 
 def element(name: str, *inside: str, **attributes: Any) -> str:
-    """Return an element; an underscore in a name stands for a hyphen, one at its end for nothing."""
-    written = ""
+    """Return an SVG element with its attributes, values escaped; ``inside`` is markup, taken as it is.
+
+    In names an underscore stands for a hyphen, and one at the end is dropped (``class_``). Attributes
+    that are None are left out.
+    """
+    attributes_text = ""
     for key, value in attributes.items():
         if value is not None:
-            said = f"{value:.5g}" if isinstance(value, float) else escape(str(value))
-            written += f' {key.rstrip("_").replace("_", "-")}="{said}"'
+            value_text = f"{value:.5g}" if isinstance(value, float) else escape(str(value))
+            attributes_text += f' {key.rstrip("_").replace("_", "-")}="{value_text}"'
     content = "".join(inside)
-    return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
+    return f"<{name}{attributes_text}>{content}</{name}>" if content else f"<{name}{attributes_text}/>"
 
 
 def text(words: object, **attributes: Any) -> str:
-    """Return a text as it is."""
+    """Return an SVG text of words, escaped; ``size`` is that of the letters, the rest as in `element`."""
     size = attributes.pop("size", None)
     # A style, for the style sheet has a size for all texts.
     style = None if size is None else f"font-size: {size:.3g}px"
@@ -36,12 +40,16 @@ def text(words: object, **attributes: Any) -> str:
 
 
 def titled(words: object) -> str:
-    """Return what stands beside the pointer over the element around it."""
+    """Return a tooltip: a title element for the element that it is put into."""
     return element("title", escape(str(words), quote=False))
 
 
 def drawing(width: float, height: float, label: str, *inside: str, kind: str = "") -> str:
-    """Return a whole drawing; ``label`` says what it is to whoever cannot see it."""
+    """Return a whole SVG drawing of a size, in units that the page scales; ``inside`` is its markup.
+
+    ``label`` says what it shows to whoever cannot see it; ``kind`` is a further class for the style
+    sheet.
+    """
     return element(
         "svg",
         *inside,
@@ -53,29 +61,33 @@ def drawing(width: float, height: float, label: str, *inside: str, kind: str = "
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round numbers between two, at most so many."""
+    """Return round numbers (1, 2 or 5 times a power of ten) from low to high, at most ``most``."""
     if not high > low:
         return [low]
     for step in (10.0 ** math.floor(math.log10((high - low) / most)) * factor for factor in (1, 2, 5, 10)):
-        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-        if last - first < most:
-            return [index * step for index in range(first, last + 1)]
+        first_multiple, last_multiple = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last_multiple - first_multiple < most:
+            return [index * step for index in range(first_multiple, last_multiple + 1)]
     return [low]
 
 
 def log_ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round numbers between two positive ones on a log scale."""
+    """Return round numbers between two positive ones for a log scale, at most ``most``.
+
+    The densest of three grids that has few enough is taken: 1, 2, 5; then 1, 3; then powers of ten, some
+    of which are skipped if they are still too many.
+    """
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for steps in ((1, 2, 5), (1, 3), (1,)):
-        result = [step * 10.0**decade for decade in decades for step in steps]
-        result = [tick for tick in result if low <= tick <= high]
-        if len(result) <= most:
-            return result if len(result) > 1 else ticks(low, high, most)
-    return result[:: -(-len(result) // most)]
+    for factors in ((1, 2, 5), (1, 3), (1,)):
+        candidates = [factor * 10.0**decade for decade in decades for factor in factors]
+        candidates = [tick for tick in candidates if low <= tick <= high]
+        if len(candidates) <= most:
+            return candidates if len(candidates) > 1 else ticks(low, high, most)
+    return candidates[:: -(-len(candidates) // most)]
 
 
 def tick_text(value: float) -> str:
-    """Return a tick as a short text."""
+    """Return a tick as a short text: scientific if very large or small, with commas from 10,000 on."""
     size = abs(value)
     if size >= 1e6 or 0 < size < 1e-3:
         return f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("-", MINUS)
@@ -97,7 +109,11 @@ class PlotFrame:
         height: float = 200,
         log: bool = False,
     ) -> None:
-        """Choose the ranges of both axes."""
+        """Choose the ranges of both axes from the values to draw, with room above and below.
+
+        ``width`` and ``height`` are those of the drawing. ``log`` makes the vertical axis
+        logarithmic; its values must be positive then.
+        """
         self.width, self.height, self.log = width, height, log
         self.low, self.high = min(across), max(across)
         self.bottom, self.top = min(up), max(up)
@@ -110,12 +126,12 @@ class PlotFrame:
             self.bottom, self.top = self.bottom / 2, self.top * 2
 
     def x(self, value: float) -> float:
-        """Return where a value lies from left to right."""
+        """Return the horizontal coordinate of a value in the drawing."""
         share = (value - self.low) / (self.high - self.low)
         return self.LEFT + share * (self.width - self.LEFT - self.RIGHT)
 
     def y(self, value: float) -> float:
-        """Return where a value lies from the top down."""
+        """Return the vertical coordinate of a value in the drawing, which SVG counts from the top."""
         if self.log:
             share = math.log(value / self.bottom) / math.log(self.top / self.bottom)
         else:
@@ -123,27 +139,33 @@ class PlotFrame:
         return self.height - self.BOTTOM - share * (self.height - self.TOP - self.BOTTOM)
 
     def axes(self, title: str, marks: Sequence[float] | None = None) -> str:
-        """Return both axes with their ticks, and the title of the one below."""
+        """Return both axes with ticks and grid, and the title of the horizontal one.
+
+        ``marks`` are the ticks of the horizontal axis; None: round numbers.
+        """
         across = ticks(self.low, self.high) if marks is None else marks
         up = (log_ticks if self.log else ticks)(self.bottom, self.top)
         floor, right = self.height - self.BOTTOM, self.width - self.RIGHT
-        parts = [element("line", x1=self.LEFT, x2=right, y1=floor, y2=floor, class_="axis")]
-        parts += [text(tick_text(t), x=self.x(t), y=floor + 13, text_anchor="middle") for t in across]
+        elements = [element("line", x1=self.LEFT, x2=right, y1=floor, y2=floor, class_="axis")]
+        elements += [
+            text(tick_text(tick_value), x=self.x(tick_value), y=floor + 13, text_anchor="middle")
+            for tick_value in across
+        ]
         for tick in up:
-            parts.append(
+            elements.append(
                 element("line", x1=self.LEFT, x2=right, y1=self.y(tick), y2=self.y(tick), class_="grid")
             )
-            parts.append(text(tick_text(tick), x=self.LEFT - 5, y=self.y(tick) + 3.5, text_anchor="end"))
-        parts.append(text(title, x=(self.LEFT + right) / 2, y=self.height - 5, text_anchor="middle"))
-        return "".join(parts)
+            elements.append(text(tick_text(tick), x=self.LEFT - 5, y=self.y(tick) + 3.5, text_anchor="end"))
+        elements.append(text(title, x=(self.LEFT + right) / 2, y=self.height - 5, text_anchor="middle"))
+        return "".join(elements)
 
     def line(self, points: Points, **look: Any) -> str:
-        """Return a line through points."""
-        indices = " ".join(f"{self.x(across):.1f},{self.y(up):.1f}" for across, up in points)
-        return element("polyline", points=indices, fill="none", **look)
+        """Return a line through points given by their values; ``look`` are its attributes."""
+        coordinates = " ".join(f"{self.x(across):.1f},{self.y(up):.1f}" for across, up in points)
+        return element("polyline", points=coordinates, fill="none", **look)
 
     def band(self, low: float, high: float) -> str:
-        """Return a level band across the box."""
+        """Return a rectangle over the whole width between two values, cut at the frame."""
         top, bottom = self.y(min(high, self.top)), self.y(max(low, self.bottom))
         span = self.width - self.LEFT - self.RIGHT
         return element("rect", x=self.LEFT, y=top, width=span, height=max(bottom - top, 0.0), class_="band")
@@ -161,8 +183,8 @@ SHAPES = {
 
 
 def point(x: float, y: float, radius: float, shape: str, *inside: str, **look: Any) -> str:
-    """Return a point in one of the markers' shapes."""
+    """Return a point of a radius in the shape of matplotlib's marker ``shape``; not in `SHAPES`: a circle."""
     if shape not in SHAPES:
         return element("circle", *inside, cx=round(x, 1), cy=round(y, 1), r=radius, **look)
-    index = f"translate({x:.1f} {y:.1f}) scale({radius:g})"
-    return element("path", *inside, d=SHAPES[shape], transform=index, **look)
+    placement = f"translate({x:.1f} {y:.1f}) scale({radius:g})"
+    return element("path", *inside, d=SHAPES[shape], transform=placement, **look)

@@ -12,9 +12,13 @@ DARK_GREYS = ("#F2F2F2", "#D2D2D3", "#B2B3B5", "#929397", "#727479", "#53555B", 
 
 
 def _theme(palette: tuple[str, ...], greys: tuple[str, ...]) -> dict[str, str]:
-    """Return the colours of a theme by their names in the style sheet."""
-    lists = {"c": palette, "g": greys}
-    return {f"{letter}{index}": result for letter, each in lists.items() for index, result in enumerate(each)}
+    """Return the colours of coteries (c0, ...) and sources (g0, ...) by their names in the style sheet."""
+    colours_of = {"c": palette, "g": greys}
+    return {
+        f"{letter}{index}": value
+        for letter, colours in colours_of.items()
+        for index, value in enumerate(colours)
+    }
 
 
 THEMES = {
@@ -54,5 +58,5 @@ def marker(cluster: int) -> str:
 
 
 def grey(place: int, count: int) -> str:
-    """Return one of some greys, from the one that stands out to the faintest."""
+    """Return the grey of source ``place`` of ``count``, from the one that stands out to the faintest."""
     return f"var(--g{round(place * (len(GREYS) - 1) / max(count - 1, 1))})"

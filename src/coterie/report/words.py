@@ -10,7 +10,7 @@ from coterie._text import counted, joined, number, percent, whole_percents
 
 
 def _without_admitted(data: dict[str, Any]) -> str:
-    """Say how many learners a picture leaves out because they do not shape the coteries."""
+    """Say how many learners a picture leaves out because they do not shape the coteries; else nothing."""
     if not data["admitted"]:
         return ""
     learners = counted(data["admitted"], "learner")
@@ -19,37 +19,55 @@ def _without_admitted(data: dict[str, Any]) -> str:
 
 
 def losses_words(data: dict[str, Any]) -> list[str]:
-    """Say what the heat map of losses shows."""
+    """Say what the heat map of losses shows, with the typical cells inside and between coteries.
+
+    ``data`` is what `losses_picture` returned; its ``unit`` is a loss, a loss in units of noise, or a
+    dissimilarity.
+    """
     inside, between = data["inside"], data["between"]
     if data["unit"] == "dissimilarity":
-        cell = "the dissimilarity of two learners: how much worse their models predict each other's rows "
-        cell += "than their own"
+        cell_text = (
+            "the dissimilarity of two learners: how much worse their models predict each other's rows "
+        )
+        cell_text += "than their own"
     else:
         error = data.get("error", "mean squared error")
-        cell = f"the {error} of the model of one learner (row) on the rows of another (column)"
+        cell_text = f"the {error} of the model of one learner (row) on the rows of another (column)"
     if data["unit"] == "noise":
-        cell += ". The unit is the noise level of the latter: 1 is its own model's error on rows not seen"
-    first = f"Each cell is {cell}. Learners are ordered by coterie: coteries are blocks on the diagonal."
+        cell_text += (
+            ". The unit is the noise level of the latter: 1 is its own model's error on rows not seen"
+        )
+    what_cells_are = (
+        f"Each cell is {cell_text}. Learners are ordered by coterie: coteries are blocks on the diagonal."
+    )
     if between is None:
-        second = f"There is one coterie; its typical cell is {number(inside)}." if inside is not None else ""
+        typical_cells = (
+            f"There is one coterie; its typical cell is {number(inside)}." if inside is not None else ""
+        )
     elif inside is None:
-        second = f"Every coterie has one member; between them the typical cell is {number(between)}."
+        typical_cells = f"Every coterie has one member; between them the typical cell is {number(between)}."
     else:
-        second = f"Inside the coteries the typical cell is {number(inside)}, between them {number(between)}"
+        typical_cells = (
+            f"Inside the coteries the typical cell is {number(inside)}, between them {number(between)}"
+        )
         low, high = sorted((inside, between))
-        times = high / low if low > 0 else np.inf
-        second += f": {number(times, 2)} times apart." if np.isfinite(times) and times >= 1.1 else "."
-    third = (
+        ratio = high / low if low > 0 else np.inf
+        typical_cells += f": {number(ratio, 2)} times apart." if np.isfinite(ratio) and ratio >= 1.1 else "."
+    blocks_text = (
         "There are too many learners to show each: a cell is the typical value of a block of learners of a "
         "coterie, whom it names."
         if data["binned"]
         else ""
     )
-    return [" ".join(part for part in (first, second, third, _without_admitted(data)) if part)]
+    return [
+        " ".join(
+            part for part in (what_cells_are, typical_cells, blocks_text, _without_admitted(data)) if part
+        )
+    ]
 
 
 def map_words(data: dict[str, Any]) -> list[str]:
-    """Say what the map of learners shows."""
+    """Say how to read the map of learners, and who is not on it; ``data`` is what `map_picture` returned."""
     text = (
         "Each point is a learner, its colour and shape the coterie. Near learners have models that predict "
         "each other's rows; far ones are drawn nearer than they are."
@@ -60,47 +78,56 @@ def map_words(data: dict[str, Any]) -> list[str]:
 
 
 def curves_words(data: dict[str, Any]) -> list[str]:
-    """Say why there are so many clusters."""
-    k, rule, rules = data["n_clusters"], data["rule"], data["rules"]
-    result = counted(k, "coterie")
-    others = {name: curve["chosen"] for name, curve in rules.items() if name != rule}
-    agree = [name for name, chosen in others.items() if chosen == k]
-    differ = [f"{name} ({chosen})" for name, chosen in others.items() if chosen != k]
+    """Say which rule chose the number of coteries, why, and what other rules and the bootstrap answer.
+
+    ``data`` has the ``rule`` that decided, the curve of each of the ``rules``, and the shares of numbers
+    in the ``bootstrap``.
+    """
+    n_coteries, rule, rules = data["n_clusters"], data["rule"], data["rules"]
+    coteries_text = counted(n_coteries, "coterie")
+    choice_by_rule = {name: curve["chosen"] for name, curve in rules.items() if name != rule}
+    agree = [name for name, chosen in choice_by_rule.items() if chosen == n_coteries]
+    differ = [f"{name} ({chosen})" for name, chosen in choice_by_rule.items() if chosen != n_coteries]
     if rule not in rules:
-        text = f"The number of coteries was given: {k}."
+        text = f"The number of coteries was given: {n_coteries}."
     else:
-        decided = rules[rule]
-        text = f"There are {result} because the rule {rule} says so."
-        if decided["chosen"] != k:
+        deciding_curve = rules[rule]
+        text = f"There are {coteries_text} because the rule {rule} says so."
+        if deciding_curve["chosen"] != n_coteries:
             text = (
-                f"The rule {rule} answers {decided['chosen']}, of which {result} have members of their own."
+                f"The rule {rule} answers {deciding_curve['chosen']}, of which {coteries_text} have members "
+                "of their own."
             )
-        if decided["one_truth_z"] is not None:
+        if deciding_curve["one_truth_z"] is not None:
             text += (
                 " On halves of the rows several coteries do not surely predict better than one; but all rows "
-                f"together rule one truth out, by {decided['one_truth_z']:.0f} standard deviations. Who "
-                "belongs where is uncertain for single learners."
+                f"together rule one truth out, by {deciding_curve['one_truth_z']:.0f} standard deviations. "
+                "Who belongs where is uncertain for single learners."
             )
         elif rule == "held-out":
             text += (
                 " It looks for the smallest number whose coteries predict rows not seen as well as the best "
                 "number does, within two standard errors. No learner may be predicted clearly worse."
             )
-    if others:
-        text += f" Of {counted(len(others), 'other rule')} {len(agree)} would answer the same"
+    if choice_by_rule:
+        text += f" Of {counted(len(choice_by_rule), 'other rule')} {len(agree)} would answer the same"
         text += f"; different answers: {joined(differ, 6)}." if differ else "."
-    again = data["bootstrap"]
-    if again is not None and rule in rules:
-        shares = dict(zip(again["n_clusters"], again["shares"], strict=True))
+    bootstrap = data["bootstrap"]
+    if bootstrap is not None and rule in rules:
+        shares = dict(zip(bootstrap["n_clusters"], bootstrap["shares"], strict=True))
         text += (
-            f" With rows drawn again ({again['n_replicates']} times) the held-out rule answered {k} in "
-            f"{percent(shares.get(k, 0.0))} of the draws."
+            f" With rows drawn again ({bootstrap['n_replicates']} times) the held-out rule answered "
+            f"{n_coteries} in {percent(shares.get(n_coteries, 0.0))} of the draws."
         )
     return [text + " The large point on each curve is that rule's answer."]
 
 
 def gains_words(cards: dict[str, Any], pays: dict[str, Any]) -> list[str]:
-    """Say what the picture of who gains shows."""
+    """Say what the picture of gains shows: the scale, the typical gain, and who is not in it.
+
+    ``cards`` is what `learner_cards` returned, ``pays`` the part of the summary on gains. Entry 15 of a
+    card: its interval ends below the scale.
+    """
     error = "squared error" if cards["error"] == "RMSE" else cards["error"]
     if not pays["n_compared"]:
         return ["For no learner could an error alone be measured."]
@@ -123,7 +150,10 @@ def gains_words(cards: dict[str, Any], pays: dict[str, Any]) -> list[str]:
 
 
 def membership_words(data: dict[str, Any]) -> list[str]:
-    """Say how sure the coteries are."""
+    """Say how often resampled rows put the learners into their own coterie, and who is least sure.
+
+    ``data`` is what `membership_picture` returned. Without learners in it, all of them are sure.
+    """
     if not data["learners"]:
         times, who = f"{data['n_replicates']} times", counted(data["n_learners"], "learner")
         return [
@@ -147,7 +177,10 @@ def membership_words(data: dict[str, Any]) -> list[str]:
 
 
 def region_words(pair: dict[str, Any]) -> str:
-    """Say where two coteries disagree most."""
+    """Say in which region of the predictors two coteries' predictions differ most, and by how much.
+
+    ``pair`` is one of the pairs of `differences_picture`.
+    """
     if not pair["regions"]:
         return ""
     region = pair["regions"][0]
@@ -162,7 +195,10 @@ def region_words(pair: dict[str, Any]) -> str:
 
 
 def differences_words(data: dict[str, Any]) -> list[str]:
-    """Say how the coteries differ."""
+    """Say how far the coteries furthest apart differ, in which predictors, and which pairs are shown.
+
+    ``data`` is what `differences_picture` returned; its pairs are sorted by how far they are apart.
+    """
     pairs = data["pairs"]
     text = (
         "Two coteries' models predict the same rows; the line is the mean difference along the predictor "
@@ -171,14 +207,16 @@ def differences_words(data: dict[str, Any]) -> list[str]:
     furthest = pairs[0]
     first, second = furthest["clusters"]
     label = furthest["label"]
-    what = "predictions" if label is None else f"probabilities of {label!r}"
+    quantity = "predictions" if label is None else f"probabilities of {label!r}"
     text += (
-        f" Furthest apart are coteries {first} and {second}, whose {what} differ by "
+        f" Furthest apart are coteries {first} and {second}, whose {quantity} differ by "
         f"{number(furthest['disagreement'])} (root mean square)"
     )
     if furthest["noise"] > 0:
         text += f", {number(furthest['disagreement'] / furthest['noise'], 2)} times the noise"
-    names = [each["name"] for each in furthest["predictors"] if round(100 * each["importance"])]
+    names = [
+        predictor["name"] for predictor in furthest["predictors"] if round(100 * predictor["importance"])
+    ]
     text += f". The difference depends most on {joined(names)}." if names else "."
     if len(pairs) < data["n_pairs"]:
         text += f" Shown are {len(pairs)} of {data['n_pairs']} pairs: coteries with their nearest."
@@ -186,16 +224,19 @@ def differences_words(data: dict[str, Any]) -> list[str]:
 
 
 def weights_words(data: dict[str, Any]) -> list[str]:
-    """Say what the predictions are made of."""
-    parts = [
-        f"{whole}% from {name}"
-        for name, whole in zip(data["names"], whole_percents(data["mean"]), strict=True)
-        if whole
+    """Say which shares of a prediction come from the learner, its coterie and all, on average.
+
+    ``data`` is what `weights_picture` returned. The weights were fitted on held-out rows.
+    """
+    source_texts = [
+        f"{percent_of_source}% from {name}"
+        for name, percent_of_source in zip(data["names"], whole_percents(data["mean"]), strict=True)
+        if percent_of_source
     ]
     whose = "Every learner takes" if data["alike"] else "On average a learner takes"
     text = (
         "A learner's prediction is a weighted mean of its own model and of models of others. The weights "
-        f"were learnt on rows not seen. {whose} {', '.join(parts)}."
+        f"were learnt on rows not seen. {whose} {', '.join(source_texts)}."
     )
     if data["left_out"] and not data["alike"]:
         text += f" The picture shows {len(data['learners'])} learners from both ends."
