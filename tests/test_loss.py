@@ -148,20 +148,20 @@ SQUARES = {
     ("federated/consistency.py", "WEIGHT_LIMITS.ratio"): "a ratio of losses",
     ("collaboration/nested/sums.py", "response"): "second moments: a closed form of the loss",
     ("collaboration/nested/sums.py", "Z.shape[1]"): "number of predictors",
-    ("kernels/affine.py", "learners.X - middle"): "spread of predictors",
-    ("kernels/affine.py", "largest + self._sizes[:, -1].max()"): "size of the terms of a loss, for overflow",
-    ("kernels/affine.py", "terms"): "size of the terms of a loss, for rounding",
+    ("kernels/affine.py", "learners.X - median_means"): "spread of predictors",
+    ("kernels/affine.py", "largest_predictions + self._sizes[:, -1].max()"): "size of the terms of a loss, for overflow",
+    ("kernels/affine.py", "term_sizes"): "size of the terms of a loss, for rounding",
     ("kernels/kmeans.py", "*"): "distances of k-means",
     ("kernels/matrix_free.py", "*"): "residuals of eigenvectors",
-    ("method/n_clusters/landmark_check.py", "n"): "number of learners",
+    ("method/n_clusters/landmark_check.py", "n_learners"): "number of learners",
     ("models/linear.py", "centred"): "spread of predictors",
     ("models/linear.py", "left_vectors"): "leverage of rows",
     ("models/linear.py", "singular_values"): "eigenvalues of the predictors' second moments",
     ("method/noise.py", "NOISE.clip"): "a bound in standard deviations",
-    ("method/noise.py", "logs - middle"): "variance of log levels",
+    ("method/noise.py", "log_levels - median_log"): "variance of log levels",
     ("method/order.py", "*"): "correlations of ranks",
     ("method/refine/averages.py", "np.maximum(how_models_travel(exchange), 1e-06)"): "a ratio of losses",
-    ("method/refine/losses.py", "rows - mean[..., owner - start]"): "variance of losses",
+    ("method/refine/losses.py", "row_values - mean[..., owner - start]"): "variance of losses",
     ("method/refine/logistic.py", "d"): "number of predictors",
     ("method/refine/pooled.py", "d"): "number of predictors",
     ("models/logistic.py", "centred"): "spread of predictors",
@@ -176,20 +176,21 @@ SQUARES = {
     ("verdicts/cluster_fit.py", "difference - np.repeat(mean, sizes, axis=-1)"): "variance of losses",
     ("verdicts/cluster_fit.py", "comparison.constant_errors / noise"): "squared standard errors",
     ("displays/embedding.py", "*"): "distances in a picture",
-    ("federated/moments/conclude.py", "pool.scales[members]"): "variance of added noise",
+    ("federated/moments/bounds.py", "*"): "distances of second moments, and a limit on them",
+    ("federated/moments/noise.py", "*"): "integers of exact noise",
     ("federated/moments/bends.py", "means"): "spread of a column",
     ("federated/moments/bends.py", "means - middle"): "spread of a column over sites",
-    ("federated/moments/site_model.py", "own"): "the own model's weight",
+    ("federated/moments/site_model.py", "own_weight"): "the own model's weight",
     ("federated/moments/pool.py", "scales"): "variance of added noise",
-    ("federated/moments/pool.py", "edge"): "eigenvalues of added noise",
-    ("federated/moments/pool.py", "values"): "eigenvalues of the predictors' second moments",
+    ("federated/moments/pool.py", "noise_edge"): "eigenvalues of added noise",
+    ("federated/moments/pool.py", "eigenvalues"): "eigenvalues of the predictors' second moments",
     ("federated/moments/pool.py", "means"): "spread of columns",
     ("federated/messages.py", "self.response_mean"): "size of a response, for overflow",
 }
 # Data sets are drawn from known truths. What learns weights and labels of nested coteries has one column and
-# works on second moments, a closed form of the loss.
-NESTED = tuple(f"collaboration/nested/{name}.py" for name in ("describing", "labels", "stacking", "weights"))
-ELSEWHERE = ("datasets/", "loss.py", *NESTED)
+# works on second moments, a closed form of the loss; so does the likelihood.
+NESTED = tuple(f"collaboration/nested/{name}.py" for name in ("describing", "stacking", "views", "weights"))
+ELSEWHERE = ("datasets/", "loss.py", "method/likelihood/", *NESTED)
 
 
 def _squared(tree: ast.AST) -> Iterator[ast.expr]:

@@ -33,19 +33,19 @@ CLIENT = """
 import time
 from pathlib import Path
 
-from coterie.flower import make_client_app, party_from_table
+from coterie.flower import make_client_app, site_from_table
 
 
-def load_party(context):
+def load_site(context):
     stall = context.node_config.get("stall")
     # It has shared when it is here again: now it is scoring. Whoever was restarted does not stall again.
     if stall and "coterie.kept" in context.state and not Path(str(stall)).exists():
         Path(str(stall)).touch()
         time.sleep(3600)
-    return party_from_table(context)
+    return site_from_table(context)
 
 
-app = make_client_app(load_party)
+app = make_client_app(load_site)
 """
 
 

@@ -2,11 +2,11 @@
 
 For rows from a database, or columns that need preparing, write a function from the context to a site:
 
-    def load_party(context):
+    def load_site(context):
         X, y = ...
-        return make_party(X, y, site=str(context.node_config["site"]))
+        return make_site(X, y, site=str(context.node_config["site"]))
 
-    app = make_client_app(load_party)
+    app = make_client_app(load_site)
 """
 
 from coterie.flower import make_client_app

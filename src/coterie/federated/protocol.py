@@ -148,13 +148,15 @@ def _with_strangers_known(losses: Array, noise: Array) -> Array:
     suits it, and so take a cluster for itself. The others' rows, which it cannot forge, say whether its model
     is unlike theirs.
     """
-    ratios = losses / noise
+    # Whoever has little noise, as a site of one class has, is far from every model in units of its own noise.
+    unit = np.maximum(noise, np.median(noise))
+    ratios = losses / unit
     np.fill_diagonal(ratios, np.inf)
     best_ratios = ratios.min(axis=0)
     largest_usual = WEIGHT_LIMITS.ratio * np.median(best_ratios)
     # If its own model suits nobody else either, the site tells the truth: its losses stay.
     is_stranger = (best_ratios > largest_usual) & (ratios.min(axis=1) <= largest_usual)
-    corrected = np.where(is_stranger, ratios.T * noise, losses)
+    corrected = np.where(is_stranger, ratios.T * unit, losses)
     np.fill_diagonal(corrected, losses.diagonal())
     return corrected
 
