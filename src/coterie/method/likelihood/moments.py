@@ -4,7 +4,6 @@ The first visit adds up plain sums. They give every learner a line, shrunken to 
 left-out residual for each row. The second visit weighs rows by these residuals: those of a long tail count
 less. A third adds up the weighted rows and the scores' matrix B. One sandwich matrix for all learners, in
 coordinates in which each learner's information is the identity, then makes the moments as sure as B says.
-Neighbouring rows enter B where they depend on each other.
 """
 
 from __future__ import annotations
