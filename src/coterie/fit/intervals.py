@@ -63,8 +63,10 @@ def measured_intervals(fit: Fit, nested: NestedResult | NestedClassResult | None
     own_models = fit.own.aligned_to(learners.ids)
     clusters = fit.partition.aligned_to(learners.ids).labels
     triples = zip(_stays_alone(fit, learners.ids), own_models.residuals, coterie.residuals, strict=True)
-    residuals = [alone if stays_alone else with_others for stays_alone, alone, with_others in triples]
-    shared = list(with_all.residuals)
+    residuals, shared = (
+        [alone if stays_alone else with_others for stays_alone, alone, with_others in triples],
+        list(with_all.residuals),
+    )
     n_shaping = len(learners)
     if nested is not None and fit.few is not None and nested.few_residuals:
         learners = joined_learners(learners, fit.few)
@@ -158,8 +160,10 @@ def intervals_without(
     """
     if before.intervals is None:
         return fit
-    remaining_ids = [*fit.learners.ids.tolist(), *(new.learner_id for new in fit.newcomers)]
-    ids_before = before.intervals.learner_ids.tolist()
+    ids_before, remaining_ids = (
+        before.intervals.learner_ids.tolist(),
+        [*fit.learners.ids.tolist(), *(new.learner_id for new in fit.newcomers)],
+    )
     if not again:
         kept: Any = before.intervals.take(positions_of(remaining_ids, ids_before))
         return replace(fit, intervals=kept)

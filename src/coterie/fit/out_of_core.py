@@ -314,8 +314,9 @@ def _read_all(
     """
     order = sorted(sources, key=sorting_text)
     # Whom a mapping does not name may turn out to be small, and needs no candidates then.
-    chosen = candidates_for(options.chosen_candidates, known=order, newcomers=order)
-    candidates_by_learner = candidates_per_learner(chosen, order)
+    candidates_by_learner = candidates_per_learner(
+        candidates_for(options.chosen_candidates, known=order, newcomers=order), order
+    )
     affine = all(
         by_least_squares(model) for candidates in candidates_by_learner for model in candidates.values()
     )

@@ -99,10 +99,8 @@ def _unexplained_by_lines(x: Array, y: Array, owner: Array, counts: Array) -> fl
     slopes = np.divide(products, squares, out=np.zeros_like(products), where=squares > 0)
     # A line goes through any two rows: each costs its learner two of its rows.
     freedom_left = max(len(y) - 2 * len(counts), 0) / max(len(y) - len(counts), 1)
-    if not freedom_left:
-        return 1.0
-    residuals = y_centred - slopes[owner] * x_centred
-    return float(np.sum(residuals**2)) / (float(y_centred @ y_centred) * freedom_left)
+    unexplained = float(np.sum((y_centred - slopes[owner] * x_centred) ** 2))
+    return unexplained / (float(y_centred @ y_centred) * freedom_left) if freedom_left else 1.0
 
 
 def _determines(x: Array, y: Array, owner: Array, counts: Array) -> str:
@@ -122,9 +120,8 @@ def _determines(x: Array, y: Array, owner: Array, counts: Array) -> str:
     means = np.bincount(value_of_row, y[order]) / rows_of_value
     unexplained = []
     for rising in (True, False):
-        of_values = isotonic_regression(means, sample_weight=rows_of_value, increasing=rising)
-        residuals = y[order] - of_values[value_of_row]
-        unexplained.append(float(np.sum(residuals**2)) / squares_within)
+        fitted = isotonic_regression(means, sample_weight=rows_of_value, increasing=rising)[value_of_row]
+        unexplained.append(float(np.sum((y[order] - fitted) ** 2)) / squares_within)
     determined = min(*unexplained, unexplained_by_lines) < 1 - CAUTION.determined
     return "alone nearly determines the response: leave it out if it is known later." if determined else ""
 
@@ -198,8 +195,8 @@ def _copies(learners: Learners) -> list[tuple[int, int]]:
     for j in range(len(learners)):
         rows = table[learners.span(j)]
         rows = rows[np.lexsort(rows.T)]
-        n_different = 1 + np.count_nonzero((rows[1:] != rows[:-1]).any(axis=1))
-        if n_different < CAUTION.fewest_copied:
+        # One more than the changes from row to row is the number of different rows.
+        if 1 + np.count_nonzero((rows[1:] != rows[:-1]).any(axis=1)) < CAUTION.fewest_copied:
             continue
         first = first_with_rows.setdefault(sha256(rows.tobytes()).digest(), j)
         if first != j:

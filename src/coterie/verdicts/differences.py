@@ -143,8 +143,10 @@ def _profiles(X: Array, differences: Array) -> tuple[Array, Array, Array]:
     """
     n_features = X.shape[1]
     edges = np.quantile(X, np.linspace(0, 1, N_BINS + 1), axis=0).T
-    mean_differences = np.full((n_features, N_BINS), np.nan)
-    counts = np.zeros((n_features, N_BINS), dtype=int)
+    mean_differences, counts = (
+        np.full((n_features, N_BINS), np.nan),
+        np.zeros((n_features, N_BINS), dtype=int),
+    )
     for p in range(n_features):
         bin_of_row = np.clip(np.searchsorted(edges[p], X[:, p], side="right") - 1, 0, N_BINS - 1)
         counts[p] = np.bincount(bin_of_row, minlength=N_BINS)
@@ -198,8 +200,9 @@ def _predict_cluster(model: Any, selection: Selection, labels: Array, k: int, X:
     """
     collaboration = model.collaboration_
     if collaboration.by_pooled_rows:
-        weight_rows = np.full(len(X), collaboration.newcomer_weight_rows[k])
-        pooled: Array = collaboration.predict_columns(X, weight_rows)
+        pooled: Array = collaboration.predict_columns(
+            X, np.full(len(X), collaboration.newcomer_weight_rows[k])
+        )
         return pooled
     members = np.flatnonzero(labels == k)
     shares = selection.n_rows[members] / selection.n_rows[members].sum()

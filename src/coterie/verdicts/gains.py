@@ -101,8 +101,10 @@ def _errors(
         errors_and_spreads = np.array(
             [error_and_spread(part, w, learners.loss) for part, w in zip(in_units_of_y, weights, strict=True)]
         )
-        table[name] = errors_and_spreads[:, 0]
-        table[f"{name}_se"] = errors_and_spreads[:, 1] * inflation_of_error
+        table[name], table[f"{name}_se"] = (
+            errors_and_spreads[:, 0],
+            errors_and_spreads[:, 1] * inflation_of_error,
+        )
     return table
 
 
@@ -307,10 +309,13 @@ def add_gains(
     if found.one_class is not None:
         cases.append((found.one_class, NO_DIFFERENCE, ONE_CLASS))
         fits = fits | found.one_class
-    # A loss by more than one standard error on the learner's own rows.
-    surely_lost = log_ratios[with_others] < -standard_errors[with_others]
     table["verdict"], table["reason"] = _verdicts_and_reasons(
-        gain=table["gain"], expected=expected, surely_lost=surely_lost, measured=measured, cases=cases
+        gain=table["gain"],
+        expected=expected,
+        # A loss by more than one standard error on the learner's own rows.
+        surely_lost=log_ratios[with_others] < -standard_errors[with_others],
+        measured=measured,
+        cases=cases,
     )
     table["reason"] = with_remarks(table["reason"], fits | (len(labels) == 1), bad_model)
     table["fits"], table["membership"] = fits, membership

@@ -268,12 +268,12 @@ def _dependence(loss: Loss, fitted: _ClusterModels, predictor: _Predictor, colum
 
 def _label(model: Any, label: Any) -> tuple[Any, int]:
     """Return the class that shapes are about, and its column; None and 0 for numbers."""
-    classes = getattr(model, "classes_", None)
-    if classes is None:
+    distinct_labels = getattr(model, "classes_", None)
+    if distinct_labels is None:
         if label is not None:
             raise ValueError("The 'label' argument of measure_importance is for classes, not for numbers.")
         return None, 0
-    labels = classes.tolist()
+    labels = distinct_labels.tolist()
     if label is not None and label not in labels:
         raise ValueError(
             f"The 'label' argument of measure_importance must be a class of the model, {listed(labels)}. "
@@ -336,8 +336,11 @@ def measure_importance(
         rows = np.flatnonzero(labels[learners.owner] == cluster)
         if len(rows) > max_rows:
             rows = rows[np.linspace(0, len(rows) - 1, max_rows).astype(int)]
-        members = np.flatnonzero(labels == cluster)
-        cluster_models = _fit_cluster(model, members, rows, seed) if len(rows) else None
+        cluster_models = (
+            _fit_cluster(model, members=np.flatnonzero(labels == cluster), rows=rows, seed=seed)
+            if len(rows)
+            else None
+        )
         if cluster_models is not None:
             fitted[cluster] = cluster_models
     if not fitted:

@@ -199,17 +199,17 @@ def measure_intervals(
         X[held_out],
         y[held_out],
     )
-    # The scatter may depend on the predictors and on the prediction itself.
-    features, shared_features = (
-        np.column_stack([X, y - used_residuals]),
-        np.column_stack([X, y - shared_residuals]),
-    )
     rows = Residuals(
-        values=used_residuals, owner=owner, clusters=clusters, features=features, weights=row_weights
+        values=used_residuals,
+        owner=owner,
+        clusters=clusters,
+        # The scatter may depend on the predictors and on the prediction itself.
+        features=np.column_stack([X, y - used_residuals]),
+        weights=row_weights,
     )
     spread, factors, shared_factors = Spread(), np.ones(len(used_residuals)), np.ones(len(used_residuals))
     if by_row:
-        spread, factors, shared_factors = learn_spread(rows, shared_features, seed)
+        spread, factors, shared_factors = learn_spread(rows, np.column_stack([X, y - shared_residuals]), seed)
     sizes = np.abs(used_residuals) / factors
     base = learn_scales(rows, sizes)
     scaled_residuals = used_residuals / (factors * base.without_each(rows, sizes))

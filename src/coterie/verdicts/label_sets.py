@@ -98,8 +98,9 @@ class LabelSets(Aligned):
         ``probabilities`` (N, K) were predicted. ``places`` (N,) are the positions of the rows' learners in
         this record; -1 is a learner that the fit has not seen. The most probable class is always in the set.
         """
-        limits = self.limits(coverage)[places][:, None]
-        in_set: Array = 1 - probabilities <= limits + ROUNDING_OF_PROBABILITIES
+        in_set: Array = (
+            1 - probabilities <= self.limits(coverage)[places][:, None] + ROUNDING_OF_PROBABILITIES
+        )
         in_set[np.arange(len(places)), probabilities.argmax(axis=1)] = True
         return in_set
 

@@ -33,10 +33,9 @@ def upper_quantiles(values: Array, weights: Array, owner: Array, size: int, leve
     counts = np.bincount(owner, minlength=size)
     ends = np.cumsum(counts)
     weight_before = np.r_[0.0, cumulated_weights][ends - counts]
-    weight_of_group = np.r_[0.0, cumulated_weights][ends] - weight_before
-    wanted_weight = weight_before + level * (weight_of_group + 1)
-    last = np.maximum(ends - 1, 0)
-    first = np.minimum(ends - counts, last)
+    # A group's own weight, and one for the further value.
+    wanted_weight = weight_before + level * (np.r_[0.0, cumulated_weights][ends] - weight_before + 1)
+    first, last = np.minimum(ends - counts, np.maximum(ends - 1, 0)), np.maximum(ends - 1, 0)
     above = np.clip(np.searchsorted(cumulated_weights, wanted_weight), first, last)
     below = np.clip(above - 1, first, last)
     # Rounding may leave a row of little weight without any.
@@ -73,9 +72,16 @@ def shrunken_quantiles(
     pooled_values, pooled_weights, cluster_of_value = values[pooled], weights[pooled], clusters[owner][pooled]
     of_all = upper_quantiles(pooled_values, pooled_weights, np.zeros(len(pooled_values), dtype=int), 1, level)
     of_clusters = upper_quantiles(pooled_values, pooled_weights, cluster_of_value, n_clusters, level)
-    weight_of_cluster = np.bincount(cluster_of_value, pooled_weights, n_clusters)
     # The quantile of all stands last, where the cluster -1 finds it.
-    shared = np.r_[_mixed(of_clusters, weight_of_cluster, of_all, pseudo_rows), of_all]
+    shared = np.r_[
+        _mixed(
+            own=of_clusters,
+            n_rows=np.bincount(cluster_of_value, pooled_weights, n_clusters),
+            shared=of_all,
+            pseudo_rows=pseudo_rows,
+        ),
+        of_all,
+    ]
     own = upper_quantiles(values, weights, owner, len(clusters), level)
     return _mixed(own, np.bincount(owner, weights, len(clusters)), shared[clusters], pseudo_rows)
 
@@ -118,10 +124,8 @@ def shrinkage_rows(values: Array, rows: Residuals, signs: Sequence[float], level
                 pseudo_rows=pseudo_rows,
                 level=level,
             )
-            of_rows = quantiles[rows.owner[~training]]
-            losses = _pinball(sign * values[~training], of_rows, level)
+            losses = _pinball(sign * values[~training], quantiles[rows.owner[~training]], level)
             yield float(np.sum(rows.weights[~training] * losses))
 
     # The last bits depend on the order of learners, and must not decide. Of equals the most rows are taken.
-    tried = ((round(sum(losses_on_halves(number)), 9), -number) for number in TRIED_PSEUDO_ROWS)
-    return -min(tried)[1]
+    return -min((round(sum(losses_on_halves(number)), 9), -number) for number in TRIED_PSEUDO_ROWS)[1]

@@ -120,8 +120,10 @@ def _centres(rows: Residuals, sizes: Array, pseudo_rows: float) -> Array:
     if not row_counts.any():
         return np.full(n_clusters + 1, np.finfo(float).tiny ** 0.5)
     log_centre_of_all = float(np.average(log_means, weights=row_counts))
-    rows_of_cluster = np.bincount(rows.clusters, row_counts, n_clusters)
-    sums_of_logs = np.bincount(rows.clusters, row_counts * log_means, n_clusters)
+    rows_of_cluster, sums_of_logs = (
+        np.bincount(rows.clusters, row_counts, n_clusters),
+        np.bincount(rows.clusters, row_counts * log_means, n_clusters),
+    )
     log_centres = (sums_of_logs + pseudo_rows * log_centre_of_all) / (rows_of_cluster + pseudo_rows)
     centres: Array = np.exp(np.r_[log_centres, log_centre_of_all])
     return centres
@@ -216,8 +218,10 @@ def learn_spread(rows: Residuals, others: Array, seed: int) -> tuple[Spread, Arr
     for fold in range(SPREAD.folds):
         held_out = fold_of_row == fold
         trees = _fit_trees(rows, target, sampled & ~held_out, tree_seed)
-        factors[held_out] = trees.predict(rows.features[held_out])
-        other_factors[held_out] = trees.predict(others[held_out])
+        factors[held_out], other_factors[held_out] = (
+            trees.predict(rows.features[held_out]),
+            trees.predict(others[held_out]),
+        )
     bounds = np.array([factors.min(), factors.max()])
     other_factors = np.clip(other_factors, *bounds)
     misfit_without, (best_gain, best_power) = misfit(sizes, scales), (0.0, 0.0)
