@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from coterie.federated.conclusions import Conclusion
 
 Columns = Mapping[str, Any]
-# Nobody is infinitely wrong.
+# Predicted probabilities below this count as this: the log loss of a class with probability 0 is infinite.
 SUREST = 1e-6
 
 
@@ -87,37 +87,41 @@ def _rules(curves: Mapping[str, Any], rule: str) -> dict[str, dict[str, Any]]:
     return rules
 
 
-def _known(values: Any) -> Array:
-    """Return the numbers that exist."""
+def _finite(values: Any) -> Array:
+    """Return the values that are finite numbers."""
     numbers: Array = np.asarray(values, dtype=float)
     return numbers[np.isfinite(numbers)]
 
 
-def _of_known(function: Callable[[Array], Any], values: Any) -> float | None:
-    """Return a mean, a median and so on of the numbers that exist."""
-    known = _known(values)
-    return float(function(known)) if len(known) else None
+def _of_finite(statistic: Callable[[Array], Any], values: Any) -> float | None:
+    """Return a statistic, as `numpy.mean`, of the values that are finite; None where none is."""
+    finite_values = _finite(values)
+    return float(statistic(finite_values)) if len(finite_values) else None
 
 
 def _root(error: float | None) -> float | None:
+    """Return the square root of an error, None for what has none."""
     return None if error is None or error < 0 else math.sqrt(error)
 
 
-def _averages(columns: Columns, mine: Any = slice(None)) -> dict[str, float | None]:
-    """Return mean errors, and the mean and the median gain, over some learners."""
-    averages = {name: _of_known(np.mean, columns[name][mine]) for name in ERRORS}
-    gain = columns["gain"][mine]
-    return {**averages, "mean_gain": _of_known(np.mean, gain), "median_gain": _of_known(np.median, gain)}
+def _averages(columns: Columns, selected: Any = slice(None)) -> dict[str, float | None]:
+    """Return mean errors, and the mean and the median gain, over the ``selected`` learners (a mask)."""
+    averages = {name: _of_finite(np.mean, columns[name][selected]) for name in ERRORS}
+    gain = columns["gain"][selected]
+    return {**averages, "mean_gain": _of_finite(np.mean, gain), "median_gain": _of_finite(np.median, gain)}
 
 
-def _group(columns: Columns, mine: Array, *, named: bool) -> dict[str, Any]:
-    """Return what there is to say of some learners together."""
-    group: dict[str, Any] = {"n_learners": int(mine.sum())}
+def _group(columns: Columns, selected: Array, *, named: bool) -> dict[str, Any]:
+    """Return sizes, mean errors and gains of the ``selected`` learners (a mask) together.
+
+    Errors and gains are over those with a gain. ``named`` adds the learners' ids.
+    """
+    group: dict[str, Any] = {"n_learners": int(selected.sum())}
     if named:
-        group["learners"] = plain_list(columns["learner"][mine].tolist())
+        group["learners"] = plain_list(columns["learner"][selected].tolist())
     if "gain" in columns:
-        group |= {"n_rows": int(np.sum(columns["n_rows"][mine]))}
-        averages = _averages(columns, mine & np.isfinite(np.asarray(columns["gain"], dtype=float)))
+        group |= {"n_rows": int(np.sum(columns["n_rows"][selected]))}
+        averages = _averages(columns, selected & np.isfinite(np.asarray(columns["gain"], dtype=float)))
         group |= averages
         group |= {f"rmse_{name.removeprefix('error_')}": _root(averages[name]) for name in ERRORS}
     return group
@@ -162,7 +166,7 @@ def _pays(columns: Columns, target: str | None, unit: str) -> dict[str, Any]:
     compared = np.isfinite(gain)
     small = verdicts == TOO_FEW_ROWS
     averages = _averages(columns, compared)
-    few = _of_known(np.mean, np.asarray(columns["error_with"], dtype=float)[small])
+    error_of_small = _of_finite(np.mean, np.asarray(columns["error_with"], dtype=float)[small])
     return {
         "target": target,
         "unit": unit,
@@ -173,12 +177,12 @@ def _pays(columns: Columns, target: str | None, unit: str) -> dict[str, Any]:
         "n_too_few_rows": int(small.sum()),
         "typical_gain": averages["median_gain"],
         **{f"rmse_{name.removeprefix('error_')}": _root(averages[name]) for name in ERRORS},
-        "rmse_with_too_few_rows": _root(few),
+        "rmse_with_too_few_rows": _root(error_of_small),
         **averages,
-        "least_gain": _of_known(np.min, gain),
-        "most_gain": _of_known(np.max, gain),
+        "least_gain": _of_finite(np.min, gain),
+        "most_gain": _of_finite(np.max, gain),
         "taken": {
-            name.removeprefix("from_").replace("_", " "): _of_known(np.mean, column)
+            name.removeprefix("from_").replace("_", " "): _of_finite(np.mean, column)
             for name, column in columns.items()
             if name.startswith("from_")
         },
@@ -209,7 +213,7 @@ def _class_scores(found: Fit) -> dict[str, dict[str, float | None]]:
         }
         counts = np.bincount(owner, minlength=len(ids))
         scores[name] = {
-            score: _of_known(np.mean, np.bincount(owner, values, len(ids))[counts > 0] / counts[counts > 0])
+            score: _of_finite(np.mean, np.bincount(owner, values, len(ids))[counts > 0] / counts[counts > 0])
             for score, values in rows.items()
         }
     return scores

@@ -89,7 +89,7 @@ def test_blocks_of_rows_say_what_rows_say(monkeypatch: pytest.MonkeyPatch, clust
     data = make_linear_learners(8, n_rows=80, coefficients=TRUTHS, noise_variance=40.0, random_state=0)
     clustering = clustered(data.X, data.y, data.groups, n_clusters=2)[3]
     by_rows = bootstrap_clustering(clustering, n_replicates=400, entropy=0).membership
-    monkeypatch.setattr(bootstrap, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(bootstrap, "MAX_LOSSES_HELD", 1)
     by_blocks = bootstrap_clustering(clustering, n_replicates=400, entropy=0).membership
     assert not np.array_equal(by_rows, by_blocks)
     assert_allclose(by_rows, by_blocks, atol=0.2)

@@ -138,14 +138,20 @@ def places_of(texts: Texts, levels: Sequence[str], decimal: str = ".") -> Array:
 
 
 def _encoded(plan: ColumnPlan, texts: Texts, decimal: str) -> tuple[list[Array], Array]:
-    """Return the columns (n,) that a column becomes, NaN where there is a gap, and where that is."""
+    """Return the columns of numbers (n,) that a column of n texts becomes by its plan, and its gaps (n,).
+
+    A number stays one column, a category becomes an indicator for each level but the first, and a date one
+    column for each of its parts. Entries that cannot be read are gaps, where numbers and dates are NaN.
+    """
     if plan.kind == "number":
         values = numbers_of(texts, decimal)
         return [values], np.isnan(values)
     if plan.kind == "category":
         indices = places_of(texts, plan.levels, decimal)
-        result = [indices == index for index in range(1, len(plan.levels) + plan.other)]
-        return [each.astype(np.float64) for each in result], np.isnan(indices)
+        # An entry that is no level has the index behind the last one: its indicator is there if rare entries
+        # share one.
+        indicators = [indices == index for index in range(1, len(plan.levels) + plan.other)]
+        return [indicator.astype(np.float64) for indicator in indicators], np.isnan(indices)
     days = _by_text(texts, lambda text: None if text is None else as_date(text))
     gaps = np.array([day is None for day in days], dtype=bool)
     parts = (_PARTS[part] for part in plan.parts)

@@ -157,48 +157,54 @@ def _plan_date(name: str, series: Any) -> ColumnPlan:
 
 
 def _plan_category(name: str, series: Any, max_levels: int, min_share: float) -> ColumnPlan:
-    """Decide how a column of text is encoded: which levels have a column of their own."""
+    """Decide how a column of text is encoded: which entries (levels) get an indicator column of their own.
+
+    The most frequent entry is the reference and has none; the rare ones share one. A column with nearly as
+    many entries as rows is left out.
+    """
     n_rows, known = len(series), series.cast(nw.String).drop_nulls()
     missing = n_rows - len(known)
     if not len(known):
         return _left_out(name, "it is empty")
     tally = known.value_counts(name="rows")
     pairs = zip(tally[tally.columns[0]].to_list(), tally["rows"].to_list(), strict=True)
+    # The most frequent entry first; of equally frequent ones in the order of the alphabet.
     counts: dict[str, int] = dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
     if len(counts) > max_levels and len(counts) > IDENTIFIER_SHARE * len(known):
         return _left_out(name, f"its {len(counts)} distinct entries name rows rather than describe them")
-    enough = max(FEWEST_ROWS, min_share * n_rows)
-    frequent = [level for level, count in counts.items() if count >= enough][:max_levels]
+    min_rows = max(FEWEST_ROWS, min_share * n_rows)
+    frequent = [level for level, count in counts.items() if count >= min_rows][:max_levels]
     levels = tuple(frequent or list(counts)[:1])
-    rare = len(counts) - len(levels)
-    if len(levels) == 1 and not rare and not missing:
+    n_rare_levels = len(counts) - len(levels)
+    if len(levels) == 1 and not n_rare_levels and not missing:
         return _left_out(name, f"it has the one value {levels[0]!r}")
     remark = f"category: {len(levels)} {'entry' if len(levels) == 1 else 'entries'}, "
     remark += f"{levels[0]!r} as reference"
-    if rare:
-        remark += f", {counted(rare, 'rare one')} joined"
+    if n_rare_levels:
+        remark += f", {counted(n_rare_levels, 'rare one')} joined"
     remark += _gaps(missing, n_rows) + (" (marked)" if missing else "")
-    in_rare = len(known) - sum(counts[level] for level in levels)
+    n_rare_rows = len(known) - sum(counts[level] for level in levels)
     note = ""
-    if rare > MOSTLY_RARE * len(counts) and in_rare > RARE_ROWS * n_rows:
+    if n_rare_levels > MOSTLY_RARE * len(counts) and n_rare_rows > RARE_ROWS * n_rows:
         note = (
-            f"Column {name!r} is a category of {len(counts)} entries, and {rare} of them are rare and were "
-            f"joined ({in_rare} of {n_rows} rows): join them by meaning, or make it numbers if it is."
+            f"Column {name!r} is a category of {len(counts)} entries, and {n_rare_levels} of them are rare "
+            f"and were joined ({n_rare_rows} of {n_rows} rows): join them by meaning, or make it numbers "
+            "if it is."
         )
     return ColumnPlan(
         name,
         "category",
         remark,
         levels=levels,
-        other=bool(rare),
+        other=bool(n_rare_levels),
         indicator=bool(missing),
-        counts=(n_rows, missing, in_rare),
+        counts=(n_rows, missing, n_rare_rows),
         note=note,
     )
 
 
 def _kind(dtype: Any) -> str | None:
-    """Return what entries of a type are; None where they cannot be turned into numbers."""
+    """Return "number", "date" or "category" for a narwhals type; None if it cannot be turned into numbers."""
     if dtype.is_numeric() or dtype in (nw.Boolean, nw.Duration):
         return "number"
     if dtype in (nw.Date, nw.Datetime):
@@ -227,9 +233,9 @@ def plan_column(name: str, series: Any, max_levels: int, min_share: float) -> Co
 
 
 def _text_as_numbers(plan: ColumnPlan, series: Any) -> tuple[Any, bool]:
-    """Return text as numbers, entry by entry, and whether a warning named its other entries.
+    """Return a column of text as numbers, NaN for other entries, and whether a warning named these.
 
-    It stays as it is where fit saw only numbers and no entry is one.
+    The column stays text where fit saw only numbers and no entry is one: it is refused for its type then.
     """
     texts = texts_of(series)
     values = numbers_in(texts, plan.comma)
@@ -268,34 +274,40 @@ def _encode_date(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
 
 
 def _encode_category(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
-    """Return an indicator for each level but the first, and which entries were missing."""
-    numbers = _kind(series.dtype) == "number"
+    """Return an indicator (n,) for each level but the first, and which entries (n,) were missing.
+
+    Entries that are no level share an indicator if rare entries of fit did. Else they are zero in all of
+    them, like the first level, with a warning.
+    """
+    is_numeric = _kind(series.dtype) == "number"
     text = (series.fill_nan(None) if series.dtype.is_float() else series).cast(nw.String)
     missing = np.asarray(text.is_null().to_numpy(), dtype=bool)
     text = text.fill_null("")
     # A whole number that became a fraction, for a gap stands beside it, is the same entry.
-    short = text.str.replace(r"\.0$", "") if numbers else text
-    result = [
-        np.asarray(((text == level) | (short == level)).to_numpy(), dtype=bool) & ~missing
+    without_fraction = text.str.replace(r"\.0$", "") if is_numeric else text
+    has_level = [
+        np.asarray(((text == level) | (without_fraction == level)).to_numpy(), dtype=bool) & ~missing
         for level in plan.levels
     ]
-    encoded = [np.asarray(where, dtype=np.float64) for where in result[1:]]
-    elsewhere = ~np.logical_or.reduce([missing, *result])
+    encoded = [np.asarray(indicator, dtype=np.float64) for indicator in has_level[1:]]
+    no_level = ~np.logical_or.reduce([missing, *has_level])
     if plan.other:
-        encoded.append(elsewhere.astype(np.float64))
-    count = int(elsewhere.sum())
+        encoded.append(no_level.astype(np.float64))
+    count = int(no_level.sum())
     if not count:
         return encoded, missing
-    rows, _, in_rare = plan.counts or (0, 0, 0)
-    none = numbers and count == len(series) - missing.sum()
-    many = plan.counts is not None and (none or more_than_fit(count, len(series), in_rare, rows))
+    rows_of_fit, _, rare_in_fit = plan.counts or (0, 0, 0)
+    all_new = is_numeric and count == len(series) - missing.sum()
+    many = plan.counts is not None and (
+        all_new or more_than_fit(count, len(series), rare_in_fit, rows_of_fit)
+    )
     if many or not plan.other:
-        new = list(dict.fromkeys(text.filter(elsewhere.tolist()).to_list()))
+        new_entries = list(dict.fromkeys(text.filter(no_level.tolist()).to_list()))
         counted_as = "rare ones" if plan.other else f"{plan.levels[0]!r}, the most frequent entry of fit"
-        seen = f", where {in_rare} of {rows} were rare" if plan.other else ""
+        seen = f", where {rare_in_fit} of {rows_of_fit} were rare" if plan.other else ""
         warnings.warn(
-            f"The column {plan.name!r} has entries that fit has not seen: {listed(new)}. They are those of "
-            f"{count} of {len(series)} rows{seen}, and count as {counted_as}.",
+            f"The column {plan.name!r} has entries that fit has not seen: {listed(new_entries)}. They are "
+            f"those of {count} of {len(series)} rows{seen}, and count as {counted_as}.",
             OutsideFitWarning if many else UserWarning,
             stacklevel=4,
         )
@@ -313,7 +325,11 @@ def _stand_in(plan: ColumnPlan) -> str:
 
 
 def encode_column(plan: ColumnPlan, series: Any) -> dict[str, Array]:
-    """Return the columns of numbers, without gaps, that a column becomes; its plan is not "left out"."""
+    """Return the columns of numbers (n,), by name and without gaps, that a column becomes by its plan.
+
+    The plan is not "left out". A column of another type than in fit is refused, and one with many more gaps
+    than in fit is warned of.
+    """
     series, warned = typed(series), False
     if plan.kind == "date" and series.dtype == nw.String:
         dates = as_dates(series)
@@ -327,12 +343,12 @@ def encode_column(plan: ColumnPlan, series: Any) -> dict[str, Array]:
             "now: give it the type that it had."
         )
     encoded, missing = ENCODERS[plan.kind](plan, series)
-    rows, gaps, _ = plan.counts or (0, 0, 0)
-    known = plan.counts is not None and not warned
-    if known and more_than_fit(int(missing.sum()), len(missing), gaps, rows):
+    rows_of_fit, gaps_of_fit, _ = plan.counts or (0, 0, 0)
+    comparable = plan.counts is not None and not warned
+    if comparable and more_than_fit(int(missing.sum()), len(missing), gaps_of_fit, rows_of_fit):
         warn_outside(
-            f"Column {plan.name!r} is missing in {missing.sum()} of {len(missing)} rows, and was in {gaps} "
-            f"of {rows} rows of fit: {_stand_in(plan)}."
+            f"Column {plan.name!r} is missing in {missing.sum()} of {len(missing)} rows, and was in "
+            f"{gaps_of_fit} of {rows_of_fit} rows of fit: {_stand_in(plan)}."
         )
     if plan.indicator:
         encoded.append(missing.astype(np.float64))

@@ -16,8 +16,8 @@ from coterie.rows.numbers import NoNumberError, as_numbers, is_missing
 
 # How dates are written. A date with slashes is left as text: the month may come first or second.
 DATE_FORMATS = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%d.%m.%Y")
-# The first entries tell the format of all.
-_LOOKED_AT = 20
+# The format of all entries is looked for in this many first ones.
+_N_FIRST_ENTRIES = 20
 
 # A number as any reader of files knows it; and with a decimal comma, perhaps with points between thousands.
 _PLAIN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -28,13 +28,14 @@ _SURE_COMMA = re.compile(r".*,([0-9]{1,2}|[0-9]{4,})([eE][+-]?[0-9]+)?")
 _CODE = re.compile(r"[+-]?0[0-9].*")
 # Text with at most this share of entries that are no numbers is numbers with gaps: one entry of twenty. Of
 # codes such as A1 and 12, or of house numbers, more have letters.
-_MOST_ODD = 0.05
+_MAX_ODD_SHARE = 0.05
 
 
 def _of_objects(series: Any) -> Any:
     """Return a column of objects as numbers, dates or text; as it is where it holds anything else."""
     values = [None if is_missing(value) else value for value in series.to_list()]
     known = [value for value in values if value is not None]
+    # The new entries and their type.
     made: tuple[Any, Any]
     if not known:
         made = values, nw.String
@@ -64,7 +65,7 @@ def as_dates(series: Any) -> Any | None:
         return None
     for form in DATE_FORMATS:
         try:
-            known.head(_LOOKED_AT).str.to_datetime(format=form)
+            known.head(_N_FIRST_ENTRIES).str.to_datetime(format=form)
             return series.str.to_datetime(format=form)
         # Each library raises its own error.
         except Exception:
@@ -113,11 +114,15 @@ def has_commas(texts: Sequence[str | None]) -> bool | None:
     counts = Counter(text for text in texts if text is not None)
     if all(_PLAIN.fullmatch(text) for text in counts):
         return None
-    result: dict[bool, int] = {}
+    # How many entries are numbers with decimal points (False) or commas (True).
+    n_numbers: dict[bool, int] = {}
     for comma in (False, True):
         form = _WITH_COMMA if comma else _PLAIN
-        good = [text for text in counts if form.fullmatch(text.strip()) and not _CODE.fullmatch(text.strip())]
-        if not comma or any(_SURE_COMMA.fullmatch(text.strip()) for text in good):
-            result[comma] = sum(counts[text] for text in good)
-    comma = max(result, key=lambda form: result[form])
-    return comma if counts.total() - result[comma] <= _MOST_ODD * counts.total() else None
+        numbers = [
+            text for text in counts if form.fullmatch(text.strip()) and not _CODE.fullmatch(text.strip())
+        ]
+        if not comma or any(_SURE_COMMA.fullmatch(text.strip()) for text in numbers):
+            n_numbers[comma] = sum(counts[text] for text in numbers)
+    # Of equals the decimal point, which was counted first.
+    comma = max(n_numbers, key=lambda with_comma: n_numbers[with_comma])
+    return comma if counts.total() - n_numbers[comma] <= _MAX_ODD_SHARE * counts.total() else None

@@ -56,21 +56,24 @@ def _as_number(text: str) -> float | None:
 
 
 def _read(texts: list[str], caller: str) -> list[Any]:
-    """Return times that are written as text as numbers or dates."""
-    result: dict[str, Any] = {}
+    """Return times that are written as text as numbers or dates; refuse what is neither."""
+    time_of: dict[str, Any] = {}
     for text in dict.fromkeys(texts):
         number = _as_number(text)
-        result[text] = as_date(text.strip()) if number is None else number
-        if result[text] is None:
+        time_of[text] = as_date(text.strip()) if number is None else number
+        if time_of[text] is None:
             raise ValueError(
                 f"The 'time' argument of {caller} holds text that is no number, and no date such as "
                 f"2024-12-31 or 31.12.2024: {brief(text)}. Pass dates or numbers."
             )
-    return [result[text] for text in texts]
+    return [time_of[text] for text in texts]
 
 
 def time_ranks(times: Any, n_rows: int, caller: str) -> Array:
-    """Return the place of each row in time, equal times alike: of dates, numbers, or text that is either."""
+    """Return the rank (N,) of each row's time, 0 for the earliest; equal times have equal ranks.
+
+    ``times`` are N dates or numbers, or texts that are written as either, in a list, an array or a column.
+    """
     series = nw.from_native(times, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         values: Any = series.to_list()
@@ -95,8 +98,8 @@ def time_ranks(times: Any, n_rows: int, caller: str) -> Array:
         raise ValueError(
             f"The 'time' argument of {caller} mixes entries that cannot be compared: give it one type."
         ) from None
-    indices = {value: index for index, value in enumerate(distinct)}
-    return np.array([indices[value] for value in values], dtype=int)
+    rank_of = {value: rank for rank, value in enumerate(distinct)}
+    return np.array([rank_of[value] for value in values], dtype=int)
 
 
 def in_time_order(learners: Learners, ranks: Array) -> Learners:

@@ -1,4 +1,4 @@
-"""Prediction intervals of a fit, or sets of labels: from which honest residuals, and who joins or leaves."""
+"""Intervals or sets of labels of a fit: from which out-of-fold residuals, and who joins or leaves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from coterie.verdicts.spread import Residuals
 from coterie.verdicts.verdict import STAY_ALONE
 
 # Folds of newcomers' rows: each is predicted by the newcomer as the other rows describe it.
-FOLDS = 4
+N_FOLDS = 4
 
 
 def narrowing(selection: Selection, own: OwnResiduals) -> float:
@@ -31,18 +31,19 @@ def narrowing(selection: Selection, own: OwnResiduals) -> float:
     Own models tell how residuals shrink as rows are added: they were fitted on half of the rows in Select,
     and on more in the folds of Collaborate. Residuals are taken to fall by a power of the number of rows.
     """
-    fewer, more = share_of_rows(selection), own.share
-    sizes = [
-        np.array([np.nanmean(np.abs(part)) if np.isfinite(part).any() else np.nan for part in parts])
-        for parts in (selection.residuals, own.residuals)
-    ]
+    smaller_share, larger_share = share_of_rows(selection), own.share
+    # Mean absolute residuals (L,) at the smaller and at the larger share.
+    sizes_at_smaller, sizes_at_larger = (
+        np.array([np.nanmean(np.abs(part)) if np.isfinite(part).any() else np.nan for part in residuals])
+        for residuals in (selection.residuals, own.residuals)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(sizes[0] / sizes[1])
-    logs = logs[np.isfinite(logs)]
-    if more <= fewer or not len(logs):
+        log_ratios = np.log(sizes_at_smaller / sizes_at_larger)
+    log_ratios = log_ratios[np.isfinite(log_ratios)]
+    if larger_share <= smaller_share or not len(log_ratios):
         return 1.0
-    slope = max(float(np.median(logs)), 0.0) / np.log(more / fewer)
-    return float(more**slope)
+    exponent = max(float(np.median(log_ratios)), 0.0) / np.log(larger_share / smaller_share)
+    return float(larger_share**exponent)
 
 
 def _stays_alone(fit: Fit, ids: Array) -> Array:
@@ -52,16 +53,20 @@ def _stays_alone(fit: Fit, ids: Array) -> Array:
 
 
 def measured_intervals(fit: Fit, nested: NestedResult | NestedClassResult | None) -> Intervals | LabelSets:
-    """Return what intervals, or sets of labels, are made from.
+    """Return the record behind prediction intervals, or behind sets of labels where responses are classes.
 
-    These are the residuals of those who shape clusters, and of pooled few rows.
+    It holds out-of-fold residuals of the learners that shape clusters, with what each of them predicts by:
+    its own model or others. Learners whose few rows were pooled (``nested`` has their residuals) are behind.
     """
     learners = fit.learners
     coterie, with_all = (record.aligned_to(learners.ids) for record in (fit.collaboration, fit.with_all))
     own_models = fit.own.aligned_to(learners.ids)
     clusters = fit.partition.aligned_to(learners.ids).labels
-    pairs = zip(_stays_alone(fit, learners.ids), own_models.residuals, coterie.residuals, strict=True)
-    residuals, shared = [own if stays else mixed for stays, own, mixed in pairs], list(with_all.residuals)
+    triples = zip(_stays_alone(fit, learners.ids), own_models.residuals, coterie.residuals, strict=True)
+    residuals, shared = (
+        [alone if stays_alone else with_others for stays_alone, alone, with_others in triples],
+        list(with_all.residuals),
+    )
     n_shaping = len(learners)
     if nested is not None and fit.few is not None and nested.few_residuals:
         learners = joined_learners(learners, fit.few)
@@ -75,30 +80,34 @@ def measured_intervals(fit: Fit, nested: NestedResult | NestedClassResult | None
     narrowed = np.ones(len(learners))
     narrowed[:n_shaping] = narrowing(fit.selection, fit.own)
     return measure_intervals(
-        learners.ids,
-        clusters,
-        [part[:, 0] for part in residuals],
-        [part[:, 0] for part in shared],
-        learners.X,
-        learners.scalar_y,
-        learners.weights,
+        learner_ids=learners.ids,
+        clusters=clusters,
+        residuals=[part[:, 0] for part in residuals],
+        shared=[part[:, 0] for part in shared],
+        X=learners.X,
+        y=learners.scalar_y,
+        weights=learners.weights,
         narrowed=narrowed,
         seed=fit.seed,
     )
 
 
 def _held_out(newcomers: Learners, nearest: Array, collaboration: NestedForm, seed: int) -> Array:
-    """Return residuals (N, C) of newcomers, each described by its other rows; NaN where it has none."""
-    residuals, several = np.full_like(newcomers.y, np.nan), np.flatnonzero(newcomers.sizes > 1)
-    if not len(several):
+    """Return out-of-fold residuals (N, C) of newcomers' rows; NaN for a newcomer with a single row.
+
+    A nested collaboration weighs its models by the newcomer's own rows. Each row is predicted with weights
+    that were found without its fold. ``nearest`` (M,) are the newcomers' clusters.
+    """
+    residuals, with_several_rows = np.full_like(newcomers.y, np.nan), np.flatnonzero(newcomers.sizes > 1)
+    if not len(with_several_rows):
         return residuals
-    subset, clusters = newcomers.take(several), nearest[several]
-    indices = np.flatnonzero(np.isin(newcomers.owner, several))
-    folds = random_folds(subset, FOLDS, seed)
+    subset, clusters = newcomers.take(with_several_rows), nearest[with_several_rows]
+    rows_of_subset = np.flatnonzero(np.isin(newcomers.owner, with_several_rows))
+    folds = random_folds(subset, N_FOLDS, seed)
     for training in folds.training:
-        described, weight_rows = collaboration.with_newcomers(subset.only(training), clusters)
-        predicted = described.predict_columns(subset.X[~training], weight_rows[subset.owner[~training]])
-        residuals[indices[~training]] = subset.y[~training] - predicted
+        weighted, weight_rows = collaboration.with_newcomers(subset.only(training), clusters)
+        predicted = weighted.predict_columns(subset.X[~training], weight_rows[subset.owner[~training]])
+        residuals[rows_of_subset[~training]] = subset.y[~training] - predicted
     return residuals
 
 
@@ -110,49 +119,60 @@ def newcomer_residuals(
     verdicts: Array,
     seed: int,
 ) -> Residuals:
-    """Return honest residuals of newcomers under what they will predict with, as their verdicts (M,) have it.
+    """Return out-of-fold residuals of M newcomers under what they will predict with, by their verdicts (M,).
 
-    ``collaboration`` is that before they joined. Where responses are classes, the values are the scores
-    behind sets of labels.
+    That is the own model for those who stay alone, and the ``collaboration``, as it was before they joined,
+    for the others. Where responses are classes, the values are the scores behind sets of labels.
     """
     if isinstance(collaboration, NestedForm):
-        residuals_of = _held_out(newcomers, placed.nearest, collaboration, seed)
+        residuals = _held_out(newcomers, placed.nearest, collaboration, seed)
     else:
+        # No model of the clusters was fitted on newcomers' rows: plain residuals are out of sample.
         weight_rows = collaboration.newcomer_weight_rows[placed.nearest][newcomers.owner]
-        residuals_of = newcomers.y - collaboration.predict_columns(newcomers.X, weight_rows)
+        residuals = newcomers.y - collaboration.predict_columns(newcomers.X, weight_rows)
     for j in np.flatnonzero(verdicts == STAY_ALONE).tolist():
         assert own is not None, "only a learner with a model of its own can stay alone"
-        residuals_of[newcomers.span(j)] = own.residuals[j]
-    known, loss = np.isfinite(residuals_of).all(axis=1), newcomers.loss
-    y, residuals_of, X = newcomers.y[known], residuals_of[known], newcomers.X[known]
+        residuals[newcomers.span(j)] = own.residuals[j]
+    known, loss = np.isfinite(residuals).all(axis=1), newcomers.loss
+    y, residuals, X = newcomers.y[known], residuals[known], newcomers.X[known]
     if loss.bounds is not None:
-        values, features = missed_chances(y, residuals_of, loss), X
+        values, features = missed_chances(y, residuals, loss), X
     else:
-        values = residuals_of[:, 0]
+        values = residuals[:, 0]
         features = np.column_stack([X, y[:, 0] - values])
     weights = np.ones(len(newcomers.y)) if newcomers.weights is None else newcomers.weights
-    return Residuals(values, newcomers.owner[known], placed.labels, features, weights[known])
+    return Residuals(
+        values=values,
+        owner=newcomers.owner[known],
+        clusters=placed.labels,
+        features=features,
+        weights=weights[known],
+    )
 
 
 def intervals_without(
     before: Fit, fit: Fit, nested: NestedResult | NestedClassResult | None, *, again: bool
 ) -> Fit:
-    """Return a fit that some have left with its intervals; ``again`` says that models were fitted anew.
+    """Return a fit that some learners have left, with the intervals of those who stay.
 
-    The residuals of those who were placed late are kept: their rows are not.
+    ``before`` is the fit with all of them, and ``again`` says that models were fitted anew: residuals are
+    then measured anew. Newcomers keep theirs, as their rows are not kept.
     """
     if before.intervals is None:
         return fit
-    there = [*fit.learners.ids.tolist(), *(new.learner_id for new in fit.newcomers)]
+    ids_before, remaining_ids = (
+        before.intervals.learner_ids.tolist(),
+        [*fit.learners.ids.tolist(), *(new.learner_id for new in fit.newcomers)],
+    )
     if not again:
-        kept: Any = before.intervals.take(positions_of(there, before.intervals.learner_ids.tolist()))
+        kept: Any = before.intervals.take(positions_of(remaining_ids, ids_before))
         return replace(fit, intervals=kept)
     measured: Any = measured_intervals(fit, nested)
-    known = set(measured.learner_ids.tolist())
-    late = positions_of([i for i in there if i not in known], before.intervals.learner_ids.tolist())
-    if len(late):
-        labels = dict(zip(fit.learner_ids.tolist(), fit.labels.tolist(), strict=True))
-        others: Any = before.intervals.take(late)
-        clusters = np.array([labels[learner] for learner in others.learner_ids.tolist()])
-        measured = measured.beside(replace(others, clusters=clusters))
-    return replace(fit, intervals=measured.take(positions_of(there, measured.learner_ids.tolist())))
+    measured_ids = set(measured.learner_ids.tolist())
+    placed_late = positions_of([i for i in remaining_ids if i not in measured_ids], ids_before)
+    if len(placed_late):
+        cluster_of = dict(zip(fit.learner_ids.tolist(), fit.labels.tolist(), strict=True))
+        newcomers: Any = before.intervals.take(placed_late)
+        clusters = np.array([cluster_of[learner] for learner in newcomers.learner_ids.tolist()])
+        measured = measured.beside(replace(newcomers, clusters=clusters))
+    return replace(fit, intervals=measured.take(positions_of(remaining_ids, measured.learner_ids.tolist())))

@@ -1,9 +1,9 @@
 """Rows that do not fit into memory: each learner is read when its turn comes.
 
 Select reads a learner's rows, chooses and fits its model on all of them, and keeps a random part of the rows
-with their honest residuals: as many as the memory allows. Exchange and Cluster work on what was kept. Where
-rows were left out, clusters predict with averages of models, which have seen all rows: a model of the kept
-rows would be compared with models of more. Where everything fits, the answer is that of ``fit``.
+with their out-of-fold residuals: as many as the memory allows. Exchange and Cluster work on what was kept.
+Where rows were left out, clusters predict with averages of models, which have seen all rows: a model of the
+kept rows would be compared with models of more. Where everything fits, the answer is that of ``fit``.
 
 On a Dask cluster the workers read: rows stay where they lie, and models with the part that is kept come back.
 """
@@ -42,7 +42,7 @@ from coterie.rows.threshold import FEWEST_ROWS, enough_rows, rows_needed
 from coterie.rows.wild import column_limits, warn_of
 from coterie.verdicts import Gains
 
-# What Python and the libraries take before the first row is read.
+# Bytes that Python and the libraries take before the first row is read.
 BASE = 500 * 2**20
 # Copies of the kept rows at the height of a fit, in double precision: measured, with room to spare.
 COPIES = 16
@@ -83,8 +83,8 @@ class RowSource(Protocol):
 
 def memory_in_bytes(memory: Any) -> int:
     """Return a number, or a text such as ``"2GiB"`` or ``"500 MB"``, as bytes; units are powers of 1,024."""
-    given = str(memory).strip()
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?", given, re.IGNORECASE)
+    text = str(memory).strip()
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?", text, re.IGNORECASE)
     amount = 0 if match is None else int(float(match[1]) * _UNITS[match[2].upper()])
     if isinstance(memory, bool) or amount <= 0:
         raise ValueError(f"An amount of memory is a number with a unit, such as '2GiB'. Got {brief(memory)}.")
@@ -155,7 +155,7 @@ class LearnerRead:
 
 
 def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
-    """Read a learner's rows and check them; None if there are none."""
+    """Read a learner's rows and check them; return them (None if there are none) and the columns' names."""
     X, y = job.source.read(job.most)
     names = column_names(X)
     if not len(y):
@@ -169,11 +169,16 @@ def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
 
 
 def _extremes(learner: Learners) -> Array:
-    return np.array([[*few(learner.X, axis=0), few(learner.y[:, 0])] for few in (np.min, np.max)])
+    """Return the smallest and the largest value of each predictor and of the response, (2, p + 1)."""
+    return np.array([[*extreme(learner.X, axis=0), extreme(learner.y[:, 0])] for extreme in (np.min, np.max)])
 
 
 def select_from_source(job: SourceJob) -> LearnerRead:
-    """Read a learner, let it select, and keep some of its rows."""
+    """Read a learner, let it select its model on all rows that were read, and keep a random part of them.
+
+    Workers run this, so that only the part that is kept travels. A learner with fewer rows than any model
+    needs, or one that may turn out to be small and whose models fail, comes back with its rows only.
+    """
     whole, names = _gathered(job)
     if whole is None:
         return LearnerRead(None, None, 0, names)
@@ -196,43 +201,55 @@ def select_from_source(job: SourceJob) -> LearnerRead:
         generator = np.random.default_rng([fit.seed, job.kept])
         kept = np.sort(generator.choice(n, job.kept, replace=False))
     # Who turns out to be small among the others is admitted with its rows as they came.
-    few = whole if n <= job.kept else None
-    part = rows if n <= job.kept else rows.only(np.isin(np.arange(n), kept))
+    as_they_came = whole if n <= job.kept else None
+    kept_rows = rows if n <= job.kept else rows.only(np.isin(np.arange(n), kept))
     # A copy: behind the coefficients of least squares the solver keeps an array as long as the rows.
     losses = {name: by_row[kept] for name, by_row in fitted.candidate_losses.items()}
     fitted = copy.deepcopy(replace(fitted, residuals=fitted.residuals[kept], candidate_losses=losses))
     folds, training = fit.folds[kept], fit.training[:, kept]
-    return LearnerRead(part, few, n, names, units, fitted, folds, training, serial=serial, extremes=extremes)
+    return LearnerRead(
+        rows=kept_rows,
+        whole=as_they_came,
+        n_rows=n,
+        names=names,
+        units=units,
+        fitted=fitted,
+        folds=folds,
+        training=training,
+        serial=serial,
+        extremes=extremes,
+    )
 
 
 def rows_per_learner(memory: int, sizes: Array, n_features: int, affine: bool) -> int:
     """Return how many rows of a learner are kept at most, where the fit may take ``memory`` bytes.
 
-    What small learners leave over goes to the large ones. ``affine`` says that all models are known to be
-    affine, and need no table of predictions.
+    ``sizes`` (L,) are the learners' numbers of rows. What small learners leave over goes to the large ones.
+    ``affine`` says that all models are known to be affine, and need no table of predictions.
     """
     n_learners = len(sizes)
-    per_row = 8 * (COPIES * (n_features + 1) + (0 if affine else PREDICTION_TABLES * n_learners))
-    total = (memory - BASE) // 2 // per_row
-    fewest = max(FEWEST_ROWS_READ, enough_rows(n_features))
-    needed = int(np.minimum(sizes, fewest).sum())
-    if total < needed:
-        least = (BASE + 2 * per_row * (needed + 1)) / 2**20
+    bytes_per_row = 8 * (COPIES * (n_features + 1) + (0 if affine else PREDICTION_TABLES * n_learners))
+    rows_in_memory = (memory - BASE) // 2 // bytes_per_row
+    min_rows = max(FEWEST_ROWS_READ, enough_rows(n_features))
+    needed_rows = int(np.minimum(sizes, min_rows).sum())
+    if rows_in_memory < needed_rows:
+        needed_mebibytes = (BASE + 2 * bytes_per_row * (needed_rows + 1)) / 2**20
         raise ValueError(
-            f"{n_learners} learners with {n_features} predictors need {np.ceil(least):.0f} MiB of memory: "
-            f"{fewest} rows of each are the least. Got {memory / 2**20:.0f} MiB."
+            f"{n_learners} learners with {n_features} predictors need {np.ceil(needed_mebibytes):.0f} MiB of "
+            f"memory: {min_rows} rows of each are the least. Got {memory / 2**20:.0f} MiB."
         )
-    caps = np.sort(sizes)
-    before = np.r_[0, np.cumsum(caps)[:-1]]
-    # The cap at which all smaller learners are whole and the others share the rest.
-    shared = (total - before) // (n_learners - np.arange(n_learners))
-    return int(max(fewest, min(caps[-1], shared.max())))
+    sorted_sizes = np.sort(sizes)
+    rows_of_smaller = np.r_[0, np.cumsum(sorted_sizes)[:-1]]
+    # For each learner by size the cap at which all smaller ones are whole and the others share the rest. The
+    # largest of these caps is the one that uses all of the memory.
+    caps = (rows_in_memory - rows_of_smaller) // (n_learners - np.arange(n_learners))
+    return int(max(min_rows, min(sorted_sizes[-1], caps.max())))
 
 
 def rows_at_once(memory: Any, n_features: int, n_jobs: int | None) -> int:
     """Return how many rows of a learner can be read while as many learners are at work as there are jobs."""
-    at_work = 8 * (n_features + 1) * COPIES_AT_WORK * effective_n_jobs(n_jobs)
-    return max(int((memory_in_bytes(memory) - BASE) // 2 // at_work), FEWEST_ROWS_READ)
+    bytes_per_row = 8 * (n_features + 1) * COPIES_AT_WORK * effective_n_jobs(n_jobs)
+    return max(int((memory_in_bytes(memory) - BASE) // 2 // bytes_per_row), FEWEST_ROWS_READ)
 
 
 def _stacked(parts: list[LearnerRead], appearance: Array) -> Learners:
@@ -252,7 +269,10 @@ def _stacked(parts: list[LearnerRead], appearance: Array) -> Learners:
 def _without_wild_rows(
     parts: dict[Any, LearnerRead], jobs: dict[Any, SourceJob], engine: Engine
 ) -> dict[Any, LearnerRead]:
-    """Let those who have a wild cell be read again without its row: limits are known when all were read."""
+    """Let learners with a wild cell, far from all others of its column, be read again without its row.
+
+    What is far depends on the columns of all learners: the limits are known only when all have been read.
+    """
     if len(parts) < 2:
         return parts
     n_columns = next(iter(parts.values())).rows.n_features + 1
@@ -288,53 +308,64 @@ def first_rows(sources: Mapping[Any, RowSource]) -> Any:
 def _read_all(
     options: Options, sources: Mapping[Any, RowSource], memory: int, n_features: int, seed: int, splitter: Any
 ) -> tuple[dict[Any, LearnerRead], int]:
-    """Let everybody be read and select; return those who have rows, and how many were kept at most."""
+    """Let all learners be read and select; return those with rows, and how many were kept of each at most.
+
+    They are in canonical order, by the text of their ids, in which all arithmetic runs.
+    """
     order = sorted(sources, key=sorting_text)
     # Whom a mapping does not name may turn out to be small, and needs no candidates then.
-    sets = candidates_per_learner(candidates_for(options.chosen_candidates, order, order), order)
-    affine = all(by_least_squares(candidate) for subset in sets for candidate in subset.values())
+    candidates_by_learner = candidates_per_learner(
+        candidates_for(options.chosen_candidates, known=order, newcomers=order), order
+    )
+    affine = all(
+        by_least_squares(model) for candidates in candidates_by_learner for model in candidates.values()
+    )
     sizes = np.array([sources[learner].n_rows for learner in order])
     least = 0 if options.min_rows == "auto" else int(options.min_rows)
     kept = max(rows_per_learner(memory, sizes, n_features, affine), least)
     # The rows that a learner needs if all others have enough.
     enough = rows_needed(np.array([np.inf]), n_features, options.min_rows)
-    most = max(rows_at_once(memory, n_features, options.n_jobs), kept)
+    max_read = max(rows_at_once(memory, n_features, options.n_jobs), kept)
     jobs = [
         SourceJob(
-            learner,
-            sources[learner],
-            subset,
-            splitter,
-            bool(options.standardize),
-            seed,
+            learner=learner,
+            source=sources[learner],
+            candidates=candidates,
+            splitter=splitter,
+            standardize=bool(options.standardize),
+            entropy=seed,
             # A limit that a learner does not reach is no part of its job: resuming would not know it again.
-            min(kept, int(size)),
-            min(most, int(size)),
-            enough,
+            kept=min(kept, int(size)),
+            most=min(max_read, int(size)),
+            enough=enough,
             loss=options.loss,
         )
-        for learner, subset, size in zip(order, sets, sizes, strict=True)
+        for learner, candidates, size in zip(order, candidates_by_learner, sizes, strict=True)
     ]
     engine = counted(resolve_engine(options.engine, options.n_jobs), "Select")
     parts = engine.map(select_from_source, jobs)
-    result = {learner: part for learner, part in zip(order, parts, strict=True) if part.n_rows}
-    empty = [learner for learner in order if learner not in result]
+    with_rows = {learner: part for learner, part in zip(order, parts, strict=True) if part.n_rows}
+    empty = [learner for learner in order if learner not in with_rows]
     if empty:
         warnings.warn(
             f"Learner {listed(empty)} has no rows that can be used and was left out.",
             UserWarning,
             stacklevel=5,
         )
-    if not result:
+    if not with_rows:
         raise ValueError("No learner has a row that can be used: check the sources.")
-    _check_names(result)
-    return _without_wild_rows(result, dict(zip(order, jobs, strict=True)), engine), kept
+    _check_names(with_rows)
+    return _without_wild_rows(with_rows, dict(zip(order, jobs, strict=True)), engine), kept
 
 
 def fit_sources(
     options: Options, sources: Mapping[Any, RowSource], memory: Any, *, seed: int, n_features: int
 ) -> Fit:
-    """Fit learners who are read one by one; ``memory`` is what the fit may take."""
+    """Fit learners who are read one by one from ``sources``, by id; ``memory`` is what the fit may take.
+
+    If the rows turn out to depend on each other in time, all learners are read again: they select then by
+    blocks of neighbouring rows.
+    """
     if isinstance(options.time, str) or options.log_target:
         raise ValueError(
             "fit_sources takes no name of a time column and no log_target: sort the rows of each source, "
@@ -342,12 +373,12 @@ def fit_sources(
         )
     check_splitter(options.held_out_by)
     read_with = partial(_read_all, options, sources, memory_in_bytes(memory), n_features, seed)
-    result, limit = read_with(options.held_out_by)
-    ids_in_order = [learner for learner in sources if learner in result]
-    appearance = positions_of(ids_in_order, result)
-    parts = list(result.values())
+    parts_by_id, max_kept = read_with(options.held_out_by)
+    ids_in_order = [learner for learner in sources if learner in parts_by_id]
+    appearance = positions_of(ids_in_order, parts_by_id)
+    parts = list(parts_by_id.values())
     sizes = np.array([part.n_rows for part in parts])
-    small, min_rows = options.split_by_size(id_array(list(result)), sizes, parts[0].rows.n_features)
+    small, min_rows = options.split_by_size(id_array(list(parts_by_id)), sizes, parts[0].rows.n_features)
     large = [part for part, few in zip(parts, small, strict=True) if not few]
     in_order = options.order is not None and rows_depend(part.serial for part in large)
     if in_order:
@@ -378,8 +409,8 @@ def fit_sources(
     units = reduce(Standardization.joined, [part.units for part in large]) if options.standardize else None
     if rows_were_left_out(selection, shaping) and options.collaboration in ("pooled", "global"):
         warnings.warn(
-            f"The pooled models were fitted on {limit} rows of each learner at most, its own model on all of "
-            "them: the gains compare the two.",
+            f"The pooled models were fitted on {max_kept} rows of each learner at most, its own model on all "
+            "of them: the gains compare the two.",
             UserWarning,
             stacklevel=4,
         )
@@ -391,5 +422,5 @@ def fit_sources(
     fit = fit_selected(selection, shaping, options, seed=seed, min_rows=min_rows, units=units, small=others)
     if others is not None:
         fit = fit.in_order(ids_in_order)
-    n_rows = sizes[positions_of(fit.learner_ids.tolist(), result)]
+    n_rows = sizes[positions_of(fit.learner_ids.tolist(), parts_by_id)]
     return replace(fit, gains=Gains({**fit.gains, "n_rows": n_rows}))

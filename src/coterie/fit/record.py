@@ -108,17 +108,22 @@ class Fit:
         return replace(self, gains=self.gains.of(learner_ids))
 
     def _weight_rows(self) -> Array:
-        """Return the row of the collaboration's weights by place."""
-        coterie = self.collaboration
-        shaping = dict(zip(coterie.learner_ids.tolist(), coterie.weight_rows.tolist(), strict=True))
-        known = [shaping[learner] for learner in self.learners.ids.tolist()]
-        return np.array([*known, *(new.weight_row for new in self.newcomers)], dtype=int)
+        """Return each learner's row of the collaboration's weights, (L + M,), by place (see `places_of`)."""
+        collaboration = self.collaboration
+        weight_row_of = dict(
+            zip(collaboration.learner_ids.tolist(), collaboration.weight_rows.tolist(), strict=True)
+        )
+        of_shaping = [weight_row_of[learner] for learner in self.learners.ids.tolist()]
+        return np.array([*of_shaping, *(new.weight_row for new in self.newcomers)], dtype=int)
 
     def _own_model(self, place: int) -> tuple[Any, Array] | None:
-        """Return the own model of the learner at a place and its bounds, None if it has none."""
-        late = place - len(self.learners)
-        if late >= 0:
-            new = self.newcomers[late]
+        """Return the own model of the learner at a place and the bounds of its predictions; None without one.
+
+        The L learners that shaped the clusters have the first places, newcomers the next.
+        """
+        newcomer = place - len(self.learners)
+        if newcomer >= 0:
+            new = self.newcomers[newcomer]
             return None if new.model is None else (new.model, new.bounds)
         position = positions_of([self.learners.ids.tolist()[place]], self.selection.learner_ids.tolist())[0]
         return self.selection.models[position], self.own.bounds[position]
@@ -133,34 +138,39 @@ class Fit:
         return np.array([verdicts[learner] == STAY_ALONE for learner in all_learners])
 
     def _predict_inside(self, X: Array, places: Array, using: str) -> Array:
-        """Predict rows in the units of the models."""
+        """Return predictions (N, C) of rows X (N, p), in the units of the models and the response's columns.
+
+        Learners at ``places`` (N,) predict with their own model or with others; unknown ones by what all
+        learners share.
+        """
         loss, with_own = self.options.loss, self._predicts_with_own(using)
-        own = {
-            index: self._own_model(index) for index in np.unique(places[places != UNKNOWN]) if with_own[index]
+        own_models = {
+            place: self._own_model(place) for place in np.unique(places[places != UNKNOWN]) if with_own[place]
         }
-        lacking = [index for index, model in own.items() if model is None]
-        if lacking:
-            ids = [self.newcomers[index - len(self.learners)].learner_id for index in lacking]
+        without_model = [place for place, model in own_models.items() if model is None]
+        if without_model:
+            ids = [self.newcomers[place - len(self.learners)].learner_id for place in without_model]
             who, have, are = ("Learner", "has", "is") if len(ids) == 1 else ("Learners", "have", "are")
             warnings.warn(
                 f"{who} {listed(ids)} {have} too few rows for an own model and {are} predicted with others.",
                 UserWarning,
                 stacklevel=4,
             )
-            with_own[lacking] = False
+            with_own[without_model] = False
         prediction = np.empty((len(X), loss.n_columns))
         unknown = places == UNKNOWN
         if unknown.any():
-            row = self.with_all.newcomer_weight_rows[0]
-            weight_rows = np.full(np.count_nonzero(unknown), row)
+            weight_row_of_all = self.with_all.newcomer_weight_rows[0]
+            weight_rows = np.full(np.count_nonzero(unknown), weight_row_of_all)
             prediction[unknown] = self.with_all.predict_columns(X[unknown], weight_rows)
         with_others = ~unknown & ~with_own[places]
-        rows = self._weight_rows()[places[with_others]]
-        prediction[with_others] = self.collaboration.predict_columns(X[with_others], rows)
-        for index, known in own.items():
-            if known is not None:
-                selected = np.flatnonzero(places == index)
-                prediction[selected] = np.clip(loss.predict(known[0], X[selected]), *known[1])
+        weight_rows = self._weight_rows()[places[with_others]]
+        prediction[with_others] = self.collaboration.predict_columns(X[with_others], weight_rows)
+        for place, model_and_bounds in own_models.items():
+            if model_and_bounds is not None:
+                model, bounds = model_and_bounds
+                rows = np.flatnonzero(places == place)
+                prediction[rows] = np.clip(loss.predict(model, X[rows]), *bounds)
         return prediction
 
     def places_of(self, ids: list[Any] | None, n_rows: int, caller: str) -> Array:

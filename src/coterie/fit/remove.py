@@ -30,12 +30,15 @@ def positions_without(ids: Array, leaving: set[Any]) -> Array:
 
 
 def partition_without(partition: Partition, staying: Array) -> tuple[Partition, Array]:
-    """Return the partition of those who stay, and the old number of each of its clusters."""
-    taken = partition.take(staying)
-    labels = tidy_labels(taken.labels)
-    old = np.empty(int(labels.max()) + 1, dtype=int)
-    old[labels] = taken.labels
-    return replace(taken, labels=labels), old
+    """Return the partition of those who stay, and the old number (K,) of each of its K clusters.
+
+    ``staying`` are positions in the partition. Clusters are numbered anew by size, and empty ones go.
+    """
+    remaining = partition.take(staying)
+    labels = tidy_labels(remaining.labels)
+    old_numbers = np.empty(int(labels.max()) + 1, dtype=int)
+    old_numbers[labels] = remaining.labels
+    return replace(remaining, labels=labels), old_numbers
 
 
 def cluster_fit_without(
@@ -51,33 +54,38 @@ def cluster_fit_without(
 
 def stability_without(stability: Stability, staying: Array, partition: Partition, old: Array) -> Stability:
     """Return the membership of those who stay in the clusters that are left, as measured in the fit."""
-    membership = stability.membership[np.ix_(staying, old)]
-    totals = membership.sum(axis=1, keepdims=True)
-    own = np.eye(len(old))[partition.labels]
-    shared = np.divide(membership, totals, out=own, where=totals > 0)
-    return replace(stability, learner_ids=partition.learner_ids, membership=shared)
+    counted = stability.membership[np.ix_(staying, old)]
+    totals = counted.sum(axis=1, keepdims=True)
+    # Who was in no cluster that is left in any replicate belongs to its own.
+    all_in_own_cluster = np.eye(len(old))[partition.labels]
+    membership = np.divide(counted, totals, out=all_in_own_cluster, where=totals > 0)
+    return replace(stability, learner_ids=partition.learner_ids, membership=membership)
 
 
 def admission_without(admission: Admission, staying: Array, old: Array) -> Admission | None:
-    """Return the newcomers who stay, with the new numbers of the clusters that are left."""
+    """Return the newcomers who stay, with the new numbers of the clusters that are left; None for nobody.
+
+    ``staying`` are positions in the admission, and ``old`` (K,) the old numbers of the K clusters left. A
+    newcomer cannot stay where all learners that made its cluster leave.
+    """
     if not len(staying):
         return None
-    taken = admission.take(staying)
-    new = np.full(admission.similarities.shape[1], -1)
-    new[old] = np.arange(len(old))
-    orphans = taken.learner_ids[(taken.labels >= 0) & (new[taken.nearest] < 0)]
+    remaining = admission.take(staying)
+    new_numbers = np.full(admission.similarities.shape[1], -1)
+    new_numbers[old] = np.arange(len(old))
+    orphans = remaining.learner_ids[(remaining.labels >= 0) & (new_numbers[remaining.nearest] < 0)]
     if len(orphans):
         raise ValueError(
             f"Newcomer {listed(orphans)} would be left in a cluster without the learners that made it: "
             "remove it too, and admit it again."
         )
-    similarities = taken.similarities[:, old]
+    similarities = remaining.similarities[:, old]
     return replace(
-        taken,
-        labels=np.where(taken.labels < 0, -1, new[taken.labels]),
+        remaining,
+        labels=np.where(remaining.labels < 0, -1, new_numbers[remaining.labels]),
         nearest=similarities.argmax(axis=1),
         similarities=similarities,
-        probabilities=taken.probabilities[:, old],
+        probabilities=remaining.probabilities[:, old],
     )
 
 
@@ -89,9 +97,16 @@ def _few_remaining(fit: Fit, admission: Admission | None) -> FewRows | None:
 
 
 def _collaborate_again(fit: Fit, few: FewRows | None) -> tuple[Fit, NestedResult | NestedClassResult | None]:
-    """Return the fit with the collaboration of the learners that remain."""
-    parts = fit.selection, fit.exchange, fit.partition, fit.learners
-    results = collaborate_all(fit.options, fit.seed, *parts, few)
+    """Return the fit with the collaboration of the learners that remain, and its nested result, if any."""
+    results = collaborate_all(
+        options=fit.options,
+        seed=fit.seed,
+        selection=fit.selection,
+        exchange=fit.exchange,
+        partition=fit.partition,
+        learners=fit.learners,
+        few=few,
+    )
     fit = replace(fit, collaboration=results.coterie, with_all=results.with_all, own=results.own)
     return fit, results.nested
 
@@ -111,19 +126,19 @@ def _newcomers_without(
     staying = [new for new in fit.newcomers if new.learner_id not in leaving]
     if admission is None or fit.collaboration is before:
         return tuple(staying)
-    clusters = dict(zip(admission.learner_ids.tolist(), admission.nearest.tolist(), strict=True))
-    weight_rows = fit.collaboration.newcomer_weight_rows
-    rows = {learner: int(weight_rows[cluster]) for learner, cluster in clusters.items()}
+    cluster_of = dict(zip(admission.learner_ids.tolist(), admission.nearest.tolist(), strict=True))
+    weight_row_of_cluster = fit.collaboration.newcomer_weight_rows
+    weight_row_of = {learner: int(weight_row_of_cluster[k]) for learner, k in cluster_of.items()}
     if nested is not None and fit.few is not None:
-        rows |= dict(zip(fit.few.ids.tolist(), nested.few_weight_rows.tolist(), strict=True))
-    return tuple(replace(new, weight_row=rows[new.learner_id]) for new in staying)
+        weight_row_of |= dict(zip(fit.few.ids.tolist(), nested.few_weight_rows.tolist(), strict=True))
+    return tuple(replace(new, weight_row=weight_row_of[new.learner_id]) for new in staying)
 
 
 def _judged_again(
     fit: Fit, admission: Admission | None, nested: NestedResult | NestedClassResult | None
 ) -> Fit:
-    """Measure the gains of those whose rows are here; newcomers keep theirs, with new numbers."""
-    before, fit = fit.gains, judged(fit)
+    """Measure the gains of those whose rows are here; newcomers keep theirs, with new cluster numbers."""
+    gains_before, fit = fit.gains, judged(fit)
     table = fit.gains
     if admission is None:
         return fit
@@ -132,16 +147,15 @@ def _judged_again(
         pooled = fit.few.ids.tolist()
         n = len(fit.learners)
         units = None if fit.units is None else fit.units.take(n + np.arange(len(pooled)))
-        few = admission.aligned_to(fit.few.ids)
         residuals = nested.few_residuals, nested.few_all_residuals
-        table = table.joined(few_gains(fit.few, few, residuals, units))
+        table = table.joined(few_gains(fit.few, admission.aligned_to(fit.few.ids), residuals, units))
         placed_late = [learner for learner in placed_late if learner not in set(pooled)]
     if not placed_late:
         return replace(fit, gains=table)
-    added = before.of(placed_late)
-    placed = admission.aligned_to(added["learner"])
-    added["cluster"], added["second_cluster"] = placed.labels, second_clusters(placed)
-    return replace(fit, gains=table.joined(added))
+    kept_gains = gains_before.of(placed_late)
+    placed = admission.aligned_to(kept_gains["learner"])
+    kept_gains["cluster"], kept_gains["second_cluster"] = placed.labels, second_clusters(placed)
+    return replace(fit, gains=table.joined(kept_gains))
 
 
 def _without_notes(fit: Fit, leaving: set[Any]) -> Fit:
@@ -154,44 +168,53 @@ def _without_notes(fit: Fit, leaving: set[Any]) -> Fit:
 
 
 def remove_learners(fit: Fit, leaving: set[Any]) -> Fit:
-    """Return the fit without some learners; it needs its rows where one that shaped the clusters leaves."""
-    whole, before, labels_before = fit, fit.collaboration, fit.partition.labels
+    """Return the fit without the learners whose ids are ``leaving``.
+
+    Where one whose rows are in models leaves, everybody collaborates anew, for which the fit needs its rows.
+    Without such a learner only the table, the placements and the notes change.
+    """
+    fit_before, collaboration_before, n_shaping = fit, fit.collaboration, len(fit.partition.labels)
     remaining_ids = [learner for learner in fit.learner_ids.tolist() if learner not in leaving]
+    # Records of the stages are in order of first appearance, rows in order of the ids' text.
     staying = positions_without(fit.selection.learner_ids, leaving)
-    partition, old = partition_without(fit.partition, staying)
+    staying_by_id = positions_without(fit.learners.ids, leaving)
+    partition, old_numbers = partition_without(fit.partition, staying)
     admission = None
     if fit.admission is not None:
-        those = positions_without(fit.admission.learner_ids, leaving)
-        admission = admission_without(fit.admission, those, old)
-    inside = positions_without(fit.learners.ids, leaving)
+        staying_placed = positions_without(fit.admission.learner_ids, leaving)
+        admission = admission_without(fit.admission, staying_placed, old_numbers)
     units = fit.units
     if units is not None:
+        # The units of newcomers stand behind those of the learners that shape clusters.
         first = len(fit.learners)
-        new = [first + p for p, each in enumerate(fit.newcomers) if each.learner_id not in leaving]
-        units = units.take(np.array([*inside.tolist(), *new], dtype=int))
-    few, few_fewer = fit.few, False
+        staying_new = [first + p for p, new in enumerate(fit.newcomers) if new.learner_id not in leaving]
+        units = units.take(np.array([*staying_by_id.tolist(), *staying_new], dtype=int))
+    few, pooled_rows_leave = fit.few, False
     if few is not None:
-        those = positions_without(few.ids, leaving)
-        few_fewer = len(those) < len(few)
-        few = few.take(those) if len(those) else None
+        staying_few = positions_without(few.ids, leaving)
+        pooled_rows_leave = len(staying_few) < len(few)
+        few = few.take(staying_few) if len(staying_few) else None
     fit = replace(fit, units=units, few=few)
-    gone = np.setdiff1d(np.arange(len(labels_before)), staying)
-    if len(gone):
+    shaping_leave = len(staying) < n_shaping
+    if shaping_leave:
         stability = fit.stability
+        if stability is not None:
+            stability = stability_without(stability, staying, partition, old_numbers)
         fit = replace(
             fit,
-            learners=fit.learners.take(inside),
+            learners=fit.learners.take(staying_by_id),
             selection=fit.selection.take(staying),
             exchange=fit.exchange.take(staying),
             partition=partition,
-            cluster_fit=cluster_fit_without(fit.cluster_fit, staying, partition, old),
-            stability=None if stability is None else stability_without(stability, staying, partition, old),
+            cluster_fit=cluster_fit_without(fit.cluster_fit, staying, partition, old_numbers),
+            stability=stability,
         )
     nested: NestedResult | NestedClassResult | None = None
-    if len(gone) or few_fewer:
+    fit_again = shaping_leave or pooled_rows_leave
+    if fit_again:
         fit, nested = _collaborate_again(fit, _few_remaining(fit, admission))
-    newcomers = _newcomers_without(fit, before, leaving, admission, nested)
+    newcomers = _newcomers_without(fit, collaboration_before, leaving, admission, nested)
     fit = replace(fit, newcomers=newcomers, admission=admission)
     fit = _judged_again(fit, admission, nested).in_order(remaining_ids)
-    fit = intervals_without(whole, fit, nested, again=bool(len(gone) or few_fewer))
+    fit = intervals_without(fit_before, fit, nested, again=fit_again)
     return _without_notes(fit, leaving)

@@ -48,20 +48,23 @@ def _averaged_with_all(
     selection: Selection, partition: Partition, learners: Learners, settings: dict[str, Any]
 ) -> Collaboration:
     """Return how everybody, newcomers too, would predict with the average of all models."""
-    one = replace(partition, labels=np.zeros_like(partition.labels))
-    averaged = collaborate(selection, one, learners, method="average", **settings)
+    one_cluster = replace(partition, labels=np.zeros_like(partition.labels))
+    averaged = collaborate(selection, one_cluster, learners, method="average", **settings)
     return replace(averaged, newcomer_weight_rows=np.zeros(partition.n_clusters, dtype=int))
 
 
 def _judged_by_halves(selection: Selection, learners: Learners) -> OwnResiduals:
-    """Return how well everybody does alone: models of all rows, by the halves on which they were chosen."""
+    """Return the residuals of own models on held-out halves of the rows, and the bounds of their predictions.
+
+    Out of core no further folds are fitted: the halves by which Select chose the models judge them, too.
+    """
     bounds = plausible_ranges(learners, np.arange(len(learners)))[learners.appearance]
     residuals = selection.residuals
     if learners.loss.bounds is not None:
         bounds = np.array([learners.loss.own_bounds(n) for n in selection.n_rows.tolist()])
         ys = [learners.y[learners.span(j)] for j in learners.appearance]
-        parts = zip(ys, residuals, bounds, strict=True)
-        residuals = tuple(y - np.clip(y - residual, *each) for y, residual, each in parts)
+        by_learner = zip(ys, residuals, bounds, strict=True)
+        residuals = tuple(y - np.clip(y - residual, *limits) for y, residual, limits in by_learner)
     return OwnResiduals(selection.learner_ids, residuals, share_of_rows(selection), bounds)
 
 
@@ -71,10 +74,17 @@ def settings_of(options: Options, seed: int) -> dict[str, Any]:
 
 
 def _recipe(options: Options, seed: int, labels: Array) -> Recipe:
-    """Return how the clusters of some labels were made, so that they can be made again."""
-    engine, chosen = resolve_engine(options.engine, options.n_jobs), int(labels.max()) + 1
+    """Return how the clusters ``labels`` (L,) were made, so that each fold can make them without its rows."""
+    engine, n_clusters = resolve_engine(options.engine, options.n_jobs), int(labels.max()) + 1
     return Recipe(
-        chosen, options.scale, options.refine, options.robust, seed, engine, options.landmarks, options.moves
+        chosen=n_clusters,
+        scale=options.scale,
+        refine=options.refine,
+        robust=options.robust,
+        seed=seed,
+        engine=engine,
+        landmarks=options.landmarks,
+        rounds=options.moves,
     )
 
 
@@ -87,7 +97,10 @@ def _nested(
     learners: Learners,
     few: FewRows | None,
 ) -> NestedResult:
-    """Return how learners predict with nested coteries, in the order in which they first appeared."""
+    """Return how learners predict with nested coteries, in the order in which they first appeared.
+
+    The folds of Collaborate need everything in the order of the rows: by the text of the learners' ids.
+    """
     labels = partition.aligned_to(learners.ids).labels
     nested = nest_learners(
         learners,
@@ -115,7 +128,7 @@ def _nested_classes(
     learners: Learners,
     few: FewRows | None,
 ) -> NestedClassResult:
-    """Return the same for classes."""
+    """Return how learners predict classes with nested coteries, in the order in which they first appeared."""
     labels = partition.aligned_to(learners.ids).labels
     nested = nest_classes(
         learners,
@@ -156,22 +169,29 @@ def _plain(
     partition: Partition,
     learners: Learners,
 ) -> CollaborationResults:
-    """Return how learners predict with one of the plain forms, judged on rows that these have not seen."""
+    """Return how learners predict with one of the plain forms: pooled, averaged, global or own models.
+
+    The models of use are fitted on all rows. Those that give the residuals are fitted anew in each fold,
+    without the rows that they are judged by.
+    """
     settings = {**settings_of(options, seed), "candidates": options.chosen_candidates}
     coterie = collaborate(selection, partition, learners, method=options.collaboration, **settings)
     with_all = coterie
     if partition.n_clusters > 1 or coterie.method != "pooled":
         with_all = collaborate(selection, partition, learners, method="global", **settings)
-    inside = selection.aligned_to(learners.ids)
+    # Folds work in the order of the rows, which is that of the ids' text.
+    selection_by_id = selection.aligned_to(learners.ids)
     labels = partition.aligned_to(learners.ids).labels
-    sets = candidates_per_learner(options.chosen_candidates, learners.ids.tolist())
+    candidates = candidates_per_learner(options.chosen_candidates, learners.ids.tolist())
     recipe = _recipe(options, seed, labels)
-    folds = folds_of(learners, inside, options.n_folds, options.held_out_by, seed)
-    own = own_by_fold(learners, inside, folds, sets, recipe)
-    own_residuals = own.judged(learners).take(learners.appearance)
+    folds = folds_of(learners, selection_by_id, options.n_folds, options.held_out_by, seed)
+    own_models = own_by_fold(learners, selection_by_id, folds, candidates, recipe)
+    own_residuals = own_models.judged(learners).take(learners.appearance)
     # With one model of all rows, nothing but the choice of its candidate has seen a row that it is judged by.
     if coterie.method != "global" and coterie is not with_all:
-        residuals = residuals_out_of_fold(coterie.method, labels, learners, inside, own, sets, recipe)
+        residuals = residuals_out_of_fold(
+            coterie.method, labels, learners, selection_by_id, own_models, candidates, recipe
+        )
         coterie = replace(coterie, residuals=tuple(residuals[j] for j in learners.appearance))
     return CollaborationResults(coterie, with_all, own_residuals)
 
@@ -185,7 +205,11 @@ def collaborate_all(
     learners: Learners,
     few: FewRows | None = None,
 ) -> CollaborationResults:
-    """Return how learners predict with others, with all, and alone."""
+    """Return how learners predict with others, with all, and alone, as the option ``collaboration`` has it.
+
+    ``few`` are learners with too few rows for models, whose rows nested coteries pool. Out of core, where
+    models have seen rows that are not here, clusters predict with averages of models.
+    """
     method = options.collaboration
     if rows_were_left_out(selection, learners) and method in ("auto", "average", "local"):
         settings = {**settings_of(options, seed), "candidates": options.chosen_candidates}
@@ -198,8 +222,9 @@ def collaborate_all(
             return _plain(replace(options, collaboration="local"), seed, selection, partition, learners)
         of_classes = _nested_classes(options, seed, selection, exchange, partition, learners, few)
         own_residuals = of_classes.own.take(learners.appearance)
-        mixed = of_classes.collaboration
-        return CollaborationResults(mixed, mixed.with_all(), own_residuals, of_classes)
+        return CollaborationResults(
+            of_classes.collaboration, of_classes.collaboration.with_all(), own_residuals, of_classes
+        )
     if method == "auto":
         nested = _nested(options, seed, selection, exchange, partition, learners, few)
         own_residuals = nested.own.take(learners.appearance)
@@ -210,18 +235,19 @@ def collaborate_all(
 
 
 def judged(fit: Fit) -> Fit:
-    """Return the fit with the table of the learners that shaped the clusters."""
+    """Return the fit with the gains and verdicts of the learners that shaped the clusters."""
     gains, model = measure_gains(
-        fit.selection,
-        fit.own,
-        fit.partition,
-        fit.collaboration,
-        fit.with_all,
-        fit.learners,
-        fit.cluster_fit,
-        fit.stability,
-        None if fit.units is None else fit.units.take(np.arange(len(fit.learners))),
-        bad_models(fit.exchange, fit.partition, fit.cluster_fit),
+        selection=fit.selection,
+        own_models=fit.own,
+        partition=fit.partition,
+        coterie=fit.collaboration,
+        with_all=fit.with_all,
+        learners=fit.learners,
+        cluster_fit=fit.cluster_fit,
+        stability=fit.stability,
+        # The units of newcomers stand behind those of these learners.
+        units=None if fit.units is None else fit.units.take(np.arange(len(fit.learners))),
+        bad_model=bad_models(fit.exchange, fit.partition, fit.cluster_fit),
     )
     return replace(fit, gains=gains, gain_model=model)
 
@@ -242,8 +268,9 @@ def fit_selected(
     ``small`` learners, with too few rows for a model of their own, are placed when the clusters are known.
     """
     seeded = settings_of(options, seed)
-    # Pooled models would see the rows that are here, single models have seen all: unlike things.
-    thinned = rows_were_left_out(selection, learners)
+    # Pooled models would see the rows that are here only, and single models have seen all: they cannot be
+    # compared, so that Refine uses averages of single models then.
+    rows_left_out = rows_were_left_out(selection, learners)
     if options.refine == "average":
         selection = replace(selection, noise=within_reach(selection.noise))
     exchange = cross_evaluate(
@@ -253,7 +280,7 @@ def fit_selected(
         n_clusters=options.n_clusters,
         max_clusters=options.max_clusters,
         scale=options.scale,
-        refine="average" if thinned and options.refine == "pooled" else options.refine,
+        refine="average" if rows_left_out and options.refine == "pooled" else options.refine,
         refine_rounds=options.moves,
         seed=seed,
         device=options.device,

@@ -85,40 +85,53 @@ def _names_learners(column: Array, learners: Learners) -> bool:
 
 
 def _unexplained_by_lines(x: Array, y: Array, owner: Array, counts: Array) -> float:
-    """Return the share of the variance inside learners that a line on one column leaves, for each its own."""
+    """Return the share of the response's variance inside learners that least-squares lines on x leave.
+
+    Each learner has a line of its own. ``x`` and ``y`` (N,) are of rows of learners ``owner`` (N,), who have
+    ``counts`` (L,) rows. The share is adjusted for degrees of freedom, as in an adjusted R squared.
+    """
 
     def centred(values: Array) -> Array:
         return values - (np.bincount(owner, values) / counts)[owner]
 
-    u, v = centred(x), centred(y)
-    spread, common = np.bincount(owner, u * u), np.bincount(owner, u * v)
-    slopes = np.divide(common, spread, out=np.zeros_like(common), where=spread > 0)
+    x_centred, y_centred = centred(x), centred(y)
+    squares, products = np.bincount(owner, x_centred * x_centred), np.bincount(owner, x_centred * y_centred)
+    slopes = np.divide(products, squares, out=np.zeros_like(products), where=squares > 0)
     # A line goes through any two rows: each costs its learner two of its rows.
-    free = max(len(y) - 2 * len(counts), 0) / max(len(y) - len(counts), 1)
-    return float(np.sum((v - slopes[owner] * u) ** 2)) / (float(v @ v) * free) if free else 1.0
+    freedom_left = max(len(y) - 2 * len(counts), 0) / max(len(y) - len(counts), 1)
+    unexplained = float(np.sum((y_centred - slopes[owner] * x_centred) ** 2))
+    return unexplained / (float(y_centred @ y_centred) * freedom_left) if freedom_left else 1.0
 
 
 def _determines(x: Array, y: Array, owner: Array, counts: Array) -> str:
-    """Say what one column is if, by a rising or falling relation, it leaves nothing of the response."""
-    by_lines = _unexplained_by_lines(x, y, owner, counts)
-    if by_lines < CAUTION.copied:
+    """Say what is wrong with column x (N,) if it alone predicts the response y (N,); else return "".
+
+    It does if lines, one for each learner, or one rising or falling function (isotonic regression) leave next
+    to nothing of the variance inside learners.
+    """
+    unexplained_by_lines = _unexplained_by_lines(x, y, owner, counts)
+    if unexplained_by_lines < CAUTION.copied:
         return f"is a copy of the response, maybe in other units, {NOTHING_TO_LEARN}: leave it out."
-    within = float(np.sum((y - (np.bincount(owner, y) / counts)[owner]) ** 2))
+    squares_within = float(np.sum((y - (np.bincount(owner, y) / counts)[owner]) ** 2))
     order = np.argsort(x, kind="stable")
     # Rows with the same value get the same prediction.
-    _, ties = np.unique(x[order], return_inverse=True)
-    sizes = np.bincount(ties)
-    means = np.bincount(ties, y[order]) / sizes
+    _, value_of_row = np.unique(x[order], return_inverse=True)
+    rows_of_value = np.bincount(value_of_row)
+    means = np.bincount(value_of_row, y[order]) / rows_of_value
     unexplained = []
     for rising in (True, False):
-        fitted = isotonic_regression(means, sample_weight=sizes, increasing=rising)[ties]
-        unexplained.append(float(np.sum((y[order] - fitted) ** 2)) / within)
-    determined = min(*unexplained, by_lines) < 1 - CAUTION.determined
+        fitted = isotonic_regression(means, sample_weight=rows_of_value, increasing=rising)[value_of_row]
+        unexplained.append(float(np.sum((y[order] - fitted) ** 2)) / squares_within)
+    determined = min(*unexplained, unexplained_by_lines) < 1 - CAUTION.determined
     return "alone nearly determines the response: leave it out if it is known later." if determined else ""
 
 
 def _determining(learners: Learners) -> list[tuple[int, str]]:
-    """Return the columns that nearly determine the response, and what they are."""
+    """Return the positions of columns that nearly determine the response, each with a caution about it.
+
+    At most `CAUTION.most_rows` rows are looked at. Only columns with a high rank correlation, overall or
+    inside learners, are tried, as fitting each would take long.
+    """
     subset = np.arange(len(learners.y))
     if len(subset) > CAUTION.most_rows:
         subset = subset[np.linspace(0, len(subset) - 1, CAUTION.most_rows).astype(int)]
@@ -130,74 +143,78 @@ def _determining(learners: Learners) -> list[tuple[int, str]]:
     levels = (np.bincount(owner, y) / counts)[owner]
     if len(y) < CAUTION.fewest_rows or np.ptp(y - levels) < 1e-9:
         return []
-    result = []
+    cautions_by_column = []
     for column in np.flatnonzero(np.ptp(X, axis=0) > 0).tolist():
         x = X[:, column] / np.abs(X[:, column]).max()
         if any(_related(*pair) for pair in ((x, y), _inside(x, y, owner, counts))):
-            result.append((column, _determines(x, y, owner, counts)))
-    return [(column, what) for column, what in result if what]
+            cautions_by_column.append((column, _determines(x, y, owner, counts)))
+    return [(column, caution) for column, caution in cautions_by_column if caution]
 
 
 def _inside(x: Array, y: Array, owner: Array, counts: Array) -> tuple[Array, Array]:
-    """Return both less the learner's mean, in units of the learner's spread."""
-    parts = []
-    for values in (x, y):
-        centred = values - (np.bincount(owner, values) / counts)[owner]
-        spread = np.sqrt(np.bincount(owner, centred**2) / counts)[owner]
-        parts.append(np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0))
-    return parts[0], parts[1]
+    """Return x and y (N,) standardised inside each learner: less its mean, over its standard deviation."""
+    standardised = []
+    for column in (x, y):
+        centred = column - (np.bincount(owner, column) / counts)[owner]
+        deviation = np.sqrt(np.bincount(owner, centred**2) / counts)[owner]
+        standardised.append(np.divide(centred, deviation, out=np.zeros_like(centred), where=deviation > 0))
+    return standardised[0], standardised[1]
 
 
 def _related(x: Array, y: Array) -> bool:
-    """Tell whether predictor and response are related, by rank correlation."""
+    """Tell whether predictor and response have a high rank correlation (Spearman), of either sign."""
     ranks = rankdata(np.column_stack([x, y]), axis=0)
     ranks -= ranks.mean(axis=0)
-    sizes = np.sqrt((ranks**2).sum(axis=0))
-    return bool(abs(ranks[:, 0] @ ranks[:, 1]) > CAUTION.related * sizes[0] * sizes[1] > 0)
+    norms = np.sqrt((ranks**2).sum(axis=0))
+    return bool(abs(ranks[:, 0] @ ranks[:, 1]) > CAUTION.related * norms[0] * norms[1] > 0)
 
 
 def _of_response(y: Array) -> Iterator[str]:
-    """Yield cautions about a response with few values."""
-    result = np.unique(y)
-    if len(result) == 1:
+    """Yield cautions about a response y (N,) that has few distinct values."""
+    levels = np.unique(y)
+    if len(levels) == 1:
         yield f"The response is the same in all rows, {NOTHING_TO_LEARN}."
-    elif len(result) == 2:
+    elif len(levels) == 2:
         yield (
-            f"The response has two values only, {result[0]:g} and {result[1]:g}, and is fitted as a number: "
+            f"The response has two values only, {levels[0]:g} and {levels[1]:g}, and is fitted as a number: "
             "a prediction is an average of the two, not a class."
         )
-    elif len(result) <= CAUTION.most_codes and _whole(result):
+    elif len(levels) <= CAUTION.most_codes and _whole(levels):
         yield (
-            f"The response has {len(result)} whole values only, from {result[0]:g} to {result[-1]:g}, and "
+            f"The response has {len(levels)} whole values only, from {levels[0]:g} to {levels[-1]:g}, and "
             "is fitted as a number: that is right for a rating or a count, and wrong for codes of classes."
         )
 
 
 def _copies(learners: Learners) -> list[tuple[int, int]]:
-    """Return pairs of learners with the same rows, in whatever order: one that has them, and a copy."""
-    table, seen, result = np.column_stack([learners.X, learners.y]), dict[bytes, int](), []
+    """Return pairs of learners with the same rows, in whatever order: the first that has them, and a copy.
+
+    Learners with few different rows may have the same ones by chance, and are left out.
+    """
+    table, first_with_rows, pairs = np.column_stack([learners.X, learners.y]), dict[bytes, int](), []
     for j in range(len(learners)):
         rows = table[learners.span(j)]
         rows = rows[np.lexsort(rows.T)]
+        # One more than the changes from row to row is the number of different rows.
         if 1 + np.count_nonzero((rows[1:] != rows[:-1]).any(axis=1)) < CAUTION.fewest_copied:
             continue
-        first = seen.setdefault(sha256(rows.tobytes()).digest(), j)
+        first = first_with_rows.setdefault(sha256(rows.tobytes()).digest(), j)
         if first != j:
-            result.append((first, j))
-    return result
+            pairs.append((first, j))
+    return pairs
 
 
 def alike_ids(ids: Iterable[Any]) -> tuple[str, ...]:
     """Say which ids are the same but for case, blanks and how their letters are composed."""
-    result: dict[str, list[str]] = {}
+    ids_by_spelling: dict[str, list[str]] = {}
     for learner in dict.fromkeys(ids):
         if isinstance(learner, str):
-            key = " ".join(unicodedata.normalize("NFKC", learner).casefold().split())
-            result.setdefault(key, []).append(learner)
+            plain_spelling = " ".join(unicodedata.normalize("NFKC", learner).casefold().split())
+            ids_by_spelling.setdefault(plain_spelling, []).append(learner)
     return tuple(
         f"The ids {listed(alike)} differ by case, blanks or Unicode composition only: give them one "
         "spelling if they are one learner."
-        for alike in result.values()
+        for alike in ids_by_spelling.values()
         if len(alike) > 1
     )
 
@@ -212,31 +229,37 @@ def cautions(learners: Learners, names: Sequence[str] | None = None) -> tuple[st
         return f"Column {names[position]!r}" if names else f"Column {position}"
 
     # Of classes it is known that they are no numbers.
-    said = [] if learners.loss.bounds is not None else list(_of_response(learners.scalar_y))
+    sentences = [] if learners.loss.bounds is not None else list(_of_response(learners.scalar_y))
     n_rows, n_features = len(learners.y), learners.n_features
     if n_rows < CAUTION.rows_each * (n_features + 1):
         many = f"{n_features} predictor{'s' if n_features > 1 else ''}"
-        said.append(f"There are {n_rows} rows for {many}, which is few: errors and gains are known badly.")
-    said += [
+        sentences.append(
+            f"There are {n_rows} rows for {many}, which is few: errors and gains are known badly."
+        )
+    sentences += [
         f"{column(position)} {what}"
         for position, what in (_determining(learners) if learners.y.shape[1] == 1 else ())
     ]
     alike = alike_ids(learners.ids.tolist())
-    said += alike[: CAUTION.most_named]
+    sentences += alike[: CAUTION.most_named]
     if len(alike) > CAUTION.most_named:
-        said.append(f"Of {len(alike) - CAUTION.most_named} further learners the ids are as much alike.")
+        sentences.append(f"Of {len(alike) - CAUTION.most_named} further learners the ids are as much alike.")
     copies = _copies(learners)
     if copies:
         first, second = (str(learners.ids[j]) for j in copies[0])
         others = f", and {len(copies) - 1} more copies exist" if len(copies) > 1 else ""
-        said.append(
+        sentences.append(
             f"Learners {first} and {second} have the same rows{others}: rows held out of one stand in the "
             "other, so that the errors of both look too low."
         )
     for position in range(n_features):
         values = learners.X[:, position]
         if len(learners) > 1 and _numbers_rows(values, learners.rows):
-            said.append(f"{column(position)} seems to number the rows: leave it out unless it is a time.")
+            sentences.append(
+                f"{column(position)} seems to number the rows: leave it out unless it is a time."
+            )
         elif _names_learners(values, learners):
-            said.append(f"{column(position)} seems to name the learner, who is known already: leave it out.")
-    return tuple(said)
+            sentences.append(
+                f"{column(position)} seems to name the learner, who is known already: leave it out."
+            )
+    return tuple(sentences)

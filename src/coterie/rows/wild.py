@@ -48,69 +48,78 @@ CODES = np.array([*_NINES[1:], *_FILLS, *(-code for code in (*_NINES, *_FILLS)),
 UNLIMITED = np.array([[-np.inf], [np.inf]])
 
 
-def _distances(values: Array, middle: float) -> Array:
-    """Return the distances from the middle that are more than rounding, sorted."""
-    distances = np.abs(values - middle)
-    distances = distances[distances > ROUNDING * abs(middle)]
+def _distances(values: Array, median: float) -> Array:
+    """Return the values' distances from their median that are more than rounding, sorted."""
+    distances = np.abs(values - median)
+    distances = distances[distances > ROUNDING * abs(median)]
     distances.sort()
     return distances
 
 
 def _has_gap(values: Array) -> bool:
-    """Tell whether the largest distance is so large that a gap is possible: one cheap look."""
-    subset = values[:: max(1, len(values) // 10_000)]
-    coded = np.isin(subset, CODES)
-    subset = subset if coded.all() else subset[~coded]
-    middle = float(np.median(subset))
-    distances = _distances(subset, middle)
+    """Tell whether a column's extremes are so far from its median that a gap is possible.
+
+    This is a cheap look at the extremes and at a sample of the values, which spares most columns a sort.
+    """
+    sample = values[:: max(1, len(values) // 10_000)]
+    is_code = np.isin(sample, CODES)
+    sample = sample if is_code.all() else sample[~is_code]
+    median = float(np.median(sample))
+    distances = _distances(sample, median)
     if not len(distances):
-        return bool(np.any(values != middle))
-    usual = distances[int(0.75 * (len(distances) - 1))]
+        return bool(np.any(values != median))
+    upper_quartile = distances[int(0.75 * (len(distances) - 1))]
     low, high = values.min(), values.max()
-    codes = CODES[(low <= CODES) & (high >= CODES)]
-    far = max(high - middle, middle - low) > LEAST_FACTOR * usual
-    return bool(far or (np.abs(codes - middle) > LEAST_FACTOR_OF_CODES * usual).any())
+    possible_codes = CODES[(low <= CODES) & (high >= CODES)]
+    far = max(high - median, median - low) > LEAST_FACTOR * upper_quartile
+    return bool(far or (np.abs(possible_codes - median) > LEAST_FACTOR_OF_CODES * upper_quartile).any())
 
 
 def tame_limits(values: Array, *, codes: bool = False) -> tuple[float, float]:
     """Return the limits beyond which values of a column are wild; infinite where none is.
 
-    They lie at equal distances from the median. ``codes`` says that the largest distance is that of a value
-    known as a code.
+    They lie at equal distances from the median, in the middle (on the log scale) of the first gap between
+    distances that is much wider than the mean gap of the tail below it, by Hill's estimator. ``codes`` says
+    that the largest distance is that of a value known as a code.
     """
-    middle = float(np.median(values))
-    distances = _distances(values, middle)
+    median = float(np.median(values))
+    distances = _distances(values, median)
     n = len(distances)
-    most = min(max(1, int(LARGEST_SHARE * len(values))), n - (1 if codes else FEWEST_IN_TAIL))
-    if most < 1:
+    max_wild = min(max(1, int(LARGEST_SHARE * len(values))), n - (1 if codes else FEWEST_IN_TAIL))
+    if max_wild < 1:
         return -np.inf, np.inf
-    wide_gap, least = (WIDE_GAP_OF_CODES, LEAST_FACTOR_OF_CODES) if codes else (WIDE_GAP, LEAST_FACTOR)
+    wide_gap, least_factor = (WIDE_GAP_OF_CODES, LEAST_FACTOR_OF_CODES) if codes else (WIDE_GAP, LEAST_FACTOR)
     logs = np.log(distances)
     sums = np.r_[0.0, np.cumsum(logs)]
-    last = np.arange(n - 1 - most, n - 1)
+    # Each gap that is tried lies above the distance at ``last``, and its tail begins at ``first``.
+    last = np.arange(n - 1 - max_wild, n - 1)
     first = np.maximum(last + 1 - max(FEWEST_IN_TAIL, int(TAIL * n)), 0)
-    size = last + 1 - first
-    mean_gap = (sums[last + 1] - sums[first] - size * logs[first] + PRIOR) / (size + PRIOR)
+    tail_sizes = last + 1 - first
+    mean_gaps = (sums[last + 1] - sums[first] - tail_sizes * logs[first] + PRIOR) / (tail_sizes + PRIOR)
     gaps = logs[last + 1] - logs[last]
-    result = np.flatnonzero(gaps > np.maximum(wide_gap * mean_gap, np.log(least)))
+    wide = np.flatnonzero(gaps > np.maximum(wide_gap * mean_gaps, np.log(least_factor)))
     if codes:
         # Only the gap below the code itself: what lies before it is judged as every other value is.
-        result = result[last[result] == n - 2]
-    if not len(result):
+        wide = wide[last[wide] == n - 2]
+    if not len(wide):
         return -np.inf, np.inf
-    reach = float(np.exp(logs[last[result[0]]] + 0.5 * gaps[result[0]]))
-    return middle - reach, middle + reach
+    reach = float(np.exp(logs[last[wide[0]]] + 0.5 * gaps[wide[0]]))
+    return median - reach, median + reach
 
 
 def _limits(values: Array) -> tuple[float, float]:
-    """Return the limits of a column; what may be codes does not set them."""
+    """Return the lower and upper limit of a column, beyond which values are wild; infinite where none is.
+
+    Values known as codes for "missing" that occur twice or more are also judged one by one, beside the other
+    values, and may be nearer to these than other wild values.
+    """
     if not len(values) or not _has_gap(values):
         return -np.inf, np.inf
-    coded = np.isin(values, CODES)
+    is_code = np.isin(values, CODES)
     low, high = tame_limits(values)
-    if 0 < 2 * np.count_nonzero(coded) < len(values):
-        others, (result, counts) = values[~coded], np.unique(values[coded], return_counts=True)
-        for code in result[counts > 1]:
+    if 0 < 2 * np.count_nonzero(is_code) < len(values):
+        others, (codes, counts) = values[~is_code], np.unique(values[is_code], return_counts=True)
+        for code in codes[counts > 1]:
             # Once, however often it occurs: more than a twentieth of all cells may be codes.
             below, above = tame_limits(np.r_[others, code], codes=True)
             if not below <= code <= above:
@@ -142,9 +151,9 @@ class WildCells:
 
 
 def _too_many(rows: Array, owner: Array, sizes: Array) -> Array:
-    """Tell, of each learner, whether more than half of its rows are among some."""
-    many: Array = 2 * np.bincount(owner[rows], minlength=len(sizes)) > sizes
-    return many
+    """Tell which learners (L,) hold more than half of their ``sizes`` (L,) rows among ``rows``."""
+    most_rows: Array = 2 * np.bincount(owner[rows], minlength=len(sizes)) > sizes
+    return most_rows
 
 
 def set_aside(
@@ -161,22 +170,24 @@ def set_aside(
     for column in np.flatnonzero(np.isfinite(limits).any(axis=0)).tolist():
         values = y if column == X.shape[1] else X[:, column]
         rows = np.flatnonzero((values < limits[0, column]) | (values > limits[1, column]))
-        elsewhere = _too_many(rows, owner, sizes)
+        # Learners whose values are mostly far from the others': that is where they live.
+        lives_elsewhere = _too_many(rows, owner, sizes)
         # Of amounts that are mostly nought, those that are not tell where a learner lives.
-        varied = np.bincount(owner[values != np.median(values)], minlength=len(ids))
-        many = np.bincount(owner[rows], minlength=len(ids)) >= FEWEST_IN_TAIL
-        elsewhere |= many & _too_many(rows, owner, varied)
+        n_varied = np.bincount(owner[values != np.median(values)], minlength=len(ids))
+        several = np.bincount(owner[rows], minlength=len(ids)) >= FEWEST_IN_TAIL
+        lives_elsewhere |= several & _too_many(rows, owner, n_varied)
         beyond[column] = rows, values[rows]
-        aside[rows[~elsewhere[owner[rows]]]] = True
+        aside[rows[~lives_elsewhere[owner[rows]]]] = True
     aside &= ~_too_many(np.flatnonzero(aside), owner, sizes)[owner]
     cells = []
     for column, (rows, values) in beyond.items():
         label = "The response" if column == X.shape[1] else f"Column {names[column]!r}" if names else None
-        result: dict[tuple[int, float, bool], int] = {}
+        # How many cells of a learner have the same value and the same fate.
+        counts: dict[tuple[int, float, bool], int] = {}
         for row, value in zip(rows.tolist(), values.tolist(), strict=True):
             key = int(owner[row]), value, not aside[row]
-            result[key] = result.get(key, 0) + 1
-        for (j, value, kept), count in result.items():
+            counts[key] = counts.get(key, 0) + 1
+        for (j, value, kept), count in counts.items():
             if not kept or value in CODES:
                 cells.append(WildCells(learners[j], label or f"Column {column}", value, count, kept))
     return aside, tuple(cells)
@@ -198,12 +209,12 @@ def _note(column: str, value: float | None, kept: bool, cells: Sequence[WildCell
 
 
 def notes_on(cells: Sequence[WildCells]) -> tuple[str, ...]:
-    """Say in sentences which cells were wild, column by column."""
-    result: dict[tuple[str, float | None, bool], list[WildCells]] = {}
+    """Say in sentences which cells were wild: one for each column, code and fate of the rows."""
+    cells_by_sentence: dict[tuple[str, float | None, bool], list[WildCells]] = {}
     for cell in cells:
         code = cell.value if cell.value in CODES else None
-        result.setdefault((cell.column, code, cell.kept), []).append(cell)
-    return tuple(_note(*key, theirs) for key, theirs in result.items())
+        cells_by_sentence.setdefault((cell.column, code, cell.kept), []).append(cell)
+    return tuple(_note(*key, cells_alike) for key, cells_alike in cells_by_sentence.items())
 
 
 def warn_of(cells: Sequence[WildCells], stacklevel: int = 3) -> None:

@@ -23,11 +23,11 @@ from coterie.method.n_clusters.held_out import RULE, errors_allowed
 from coterie.method.refine.losses import LocalLosses
 from coterie.verdicts.cluster_fit import paired_excess, places_of
 
-# Losses kept at a time. Beyond it neighbouring rows of a learner are resampled together, in blocks.
-MOST_ENTRIES = 10_000_000
-FEWEST_BLOCKS = 10
-# Stands for the infinite loss of a cluster without anybody: nought times infinity would be NaN.
-HUGE = 1e300
+# Losses kept in memory at a time. Beyond it neighbouring rows of a learner are resampled together, in blocks.
+MAX_LOSSES_HELD = 10_000_000
+MIN_BLOCKS = 10
+# Stands for the infinite loss of a cluster without members: nought times infinity would be NaN.
+LOSS_OF_EMPTY_CLUSTER = 1e300
 
 
 @dataclass(frozen=True)
@@ -56,85 +56,110 @@ class Stability:
 
 
 def resampled_counts(n_rows: int, n_replicates: int, generator: np.random.Generator) -> Array:
-    """Return how often each row is drawn, of shape (n_rows, n_replicates); columns sum to n_rows."""
-    drawn = generator.integers(n_rows, size=(n_replicates, n_rows))
-    indices = drawn + n_rows * np.arange(n_replicates)[:, None]
-    counts = np.bincount(indices.ravel(), minlength=n_rows * n_replicates)
+    """Return how often the bootstrap draws each row, of shape (n_rows, n_replicates).
+
+    Each replicate draws n_rows rows with replacement. Sums of losses over its rows are a matrix product with
+    these counts.
+    """
+    drawn_rows = generator.integers(n_rows, size=(n_replicates, n_rows))
+    # Each replicate counts in a range of numbers of its own, so that one call counts for all.
+    numbered_apart = drawn_rows + n_rows * np.arange(n_replicates)[:, None]
+    counts = np.bincount(numbered_apart.ravel(), minlength=n_rows * n_replicates)
     return counts.reshape(n_replicates, n_rows).T.astype(float)
 
 
-def _block_starts(sizes: Array, most: int, inflation: float = 1.0) -> tuple[Array, Array]:
-    """Cut runs of rows into at most ``most`` blocks each; return their starts, and how many there are.
+def _block_starts(sizes: Array, max_blocks: int, inflation: float = 1.0) -> tuple[Array, Array]:
+    """Cut R runs of ``sizes`` (R,) rows, which stand one after the other, into blocks to be resampled.
 
-    If neighbouring rows depend on each other, there are fewer blocks: the number of independent rows that
-    hold the same information.
+    Return the row at which each block starts, and the number of blocks of each run (R,). If neighbouring rows
+    depend on each other, ``inflation`` is the variance of a mean over that of independent rows. There are
+    then fewer blocks, as many as independent rows with the same information.
     """
-    counts = np.minimum(np.ceil(sizes / inflation).astype(int), most)
-    runs = np.cumsum(sizes) - sizes
-    pieces = [
-        start + np.arange(n) * size // max(n, 1) for start, size, n in zip(runs, sizes, counts, strict=True)
+    n_blocks = np.minimum(np.ceil(sizes / inflation).astype(int), max_blocks)
+    run_starts = np.cumsum(sizes) - sizes
+    starts_by_run = [
+        run_start + np.arange(n) * size // max(n, 1)
+        for run_start, size, n in zip(run_starts, sizes, n_blocks, strict=True)
     ]
-    return np.concatenate(pieces).astype(int), counts
+    return np.concatenate(starts_by_run).astype(int), n_blocks
 
 
-def _trial(losses: LocalLosses, labels: Array, starts: Array) -> tuple[Array, Array]:
-    """Return a labelling's losses in blocks of rows, and by row as each half's pick predicts it."""
-    rows = np.minimum(losses.by_row(labels), HUGE)
+def _losses_of_labelling(losses: LocalLosses, labels: Array, block_starts: Array) -> tuple[Array, Array]:
+    """Return losses of a labelling's K clusters: sums (K, n_blocks) over blocks, and held-out losses (N,).
+
+    The held-out loss of a row is that of the cluster that predicts the other half of its learner's rows
+    best.
+    """
+    by_cluster_and_row = np.minimum(losses.by_row(labels), LOSS_OF_EMPTY_CLUSTER)
+    # For each half (last axis) the cluster that is best on the other one.
     picks = losses.on_halves(labels).argmin(axis=0)[:, ::-1]
-    chosen = picks[losses.learners.owner, losses.second]
-    return np.add.reduceat(rows, starts, axis=1), rows[chosen, np.arange(rows.shape[1])]
+    pick_of_row = picks[losses.learners.owner, losses.second]
+    held_out_losses = by_cluster_and_row[pick_of_row, np.arange(by_cluster_and_row.shape[1])]
+    return np.add.reduceat(by_cluster_and_row, block_starts, axis=1), held_out_losses
 
 
 def _resampled_halves(
     blocks: Array, counts: Array, ids: Array, n_replicates: int, entropy: int
 ) -> Iterator[Array]:
-    """Yield, learner by learner, sums of losses of shape (2, M, B) over resampled halves of its rows."""
+    """Yield for each learner the bootstrap sums of losses over the two halves of its rows, (2, M, B).
+
+    M is the number of clusters of all labellings together, B that of replicates. ``blocks`` (M, n_blocks) are
+    losses in blocks of rows; ``counts`` (2 L,) has the number of blocks of each learner's first and second
+    half. A learner's draws derive from ``entropy`` and its id, and do not depend on who else is there.
+    """
     ends = np.cumsum(counts).reshape(-1, 2)
     for j, learner in enumerate(ids.tolist()):
         generator = generator_for(entropy, f"bootstrap of {learner}")
-        halves = np.zeros((2, len(blocks), n_replicates))
+        sums_by_half = np.zeros((2, len(blocks), n_replicates))
         for half in (0, 1):
             n_blocks = int(counts[2 * j + half])
             if n_blocks:
                 span = slice(ends[j, half] - n_blocks, ends[j, half])
-                halves[half] = blocks[:, span] @ resampled_counts(n_blocks, n_replicates, generator)
-        yield halves
+                sums_by_half[half] = blocks[:, span] @ resampled_counts(n_blocks, n_replicates, generator)
+        yield sums_by_half
 
 
 def _held_out_ratios(halves: Array, sizes: Array, noise: float) -> Array:
-    """Return loss / noise in each replicate: each half is scored by the cluster best on the other half."""
+    """Return a learner's mean held-out loss over its noise in each replicate, of shape (B,).
+
+    ``halves`` (2, K, B) are sums of losses of K clusters over its halves of ``sizes`` (2,) rows. Each half is
+    scored by the cluster that is best on the other half: choice and score are of different rows.
+    """
     picks = halves.argmin(axis=1)
     replicates = np.arange(halves.shape[-1])
-    total = sum(halves[half, picks[1 - half], replicates] for half in (0, 1))
-    ratios: Array = total / sizes.sum() / noise
+    held_out_sums = sum(halves[half, picks[1 - half], replicates] for half in (0, 1))
+    ratios: Array = held_out_sums / sizes.sum() / noise
     return ratios
 
 
-def _chosen_numbers(ratios: Array, picked: Sequence[Array], losses: LocalLosses) -> Array:
-    """Return the position of the smallest sufficient labelling in each replicate, as the rule does.
+def _chosen_numbers(ratios: Array, held_out_losses: Sequence[Array], losses: LocalLosses) -> Array:
+    """Return the position of the labelling that the held-out rule chooses in each of B replicates, (B,).
 
-    ``picked`` has the losses by row of each labelling, as each half's pick predicts it.
+    ``ratios`` (S, L, B) are the mean held-out losses of L learners under S labellings, by `_held_out_ratios`,
+    and ``held_out_losses`` those of the rows (N,) of each labelling. The rule takes the labelling with the
+    fewest clusters that is not significantly worse than the best, on average and for any learner.
     """
     learners = losses.learners
     starts, sizes = learners.offsets[:-1], learners.sizes
     n_learners = len(learners)
-    best: Array = ratios.mean(axis=1).argmin(axis=0)
-    bound = student.isf(RULE.significance / n_learners, np.maximum(sizes - 1, 1))
-    chosen = best.copy()
-    for position in np.unique(best).tolist():
-        best_clusters = np.flatnonzero(best == position)
-        undecided = np.ones(len(best_clusters), dtype=bool)
-        for smaller in range(position):
-            excess = ratios[smaller][:, best_clusters] - ratios[position][:, best_clusters]
+    best_labelling: Array = ratios.mean(axis=1).argmin(axis=0)
+    t_quantiles = student.isf(RULE.significance / n_learners, np.maximum(sizes - 1, 1))
+    chosen = best_labelling.copy()
+    for best in np.unique(best_labelling).tolist():
+        replicates = np.flatnonzero(best_labelling == best)
+        undecided = np.ones(len(replicates), dtype=bool)
+        for smaller in range(best):
+            excess = ratios[smaller][:, replicates] - ratios[best][:, replicates]
             spread = excess.std(axis=0, ddof=1) / np.sqrt(n_learners) if n_learners > 1 else 0.0
-            near = excess.mean(axis=0) <= errors_allowed(n_learners) * spread + RULE.negligible
+            near_on_average = excess.mean(axis=0) <= errors_allowed(n_learners) * spread + RULE.negligible
             # The spread over a learner's rows is that of the sample: replicates differ in the mean.
-            pair = picked[smaller], picked[position]
-            error = paired_excess(*pair, starts, sizes, losses.selection.inflation)[1]
-            allowed = np.maximum(bound * error / losses.noise, RULE.negligible)
+            _, error = paired_excess(
+                held_out_losses[smaller], held_out_losses[best], starts, sizes, losses.selection.inflation
+            )
+            allowed = np.maximum(t_quantiles * error / losses.noise, RULE.negligible)
             nobody_worse = ~(excess > allowed[:, None]).any(axis=0)
-            sufficient = undecided & near & nobody_worse
-            chosen[best_clusters[sufficient]] = smaller
+            sufficient = undecided & near_on_average & nobody_worse
+            chosen[replicates[sufficient]] = smaller
             undecided &= ~sufficient
     return chosen
 
@@ -144,39 +169,46 @@ def bootstrap_losses(
 ) -> Stability:
     """Resample rows inside each learner and ask again who belongs where, and how many clusters there are.
 
-    ``labels`` is the partition of all who are labelled. ``labellings`` has the labelling (L,) that the fit
-    found for each number of clusters that is not ruled out; empty: the number was given. Each learner's draws
-    derive from ``entropy`` and from its id. The answer is in the order of ``losses``.
+    ``labels`` is the partition (L,) whose stability is asked for. ``labellings`` has the labelling (L,) that
+    the fit found for each number of clusters that is not ruled out; empty: the number was given. Each
+    learner's draws derive from ``entropy`` and from its id. The answer is in the order of ``losses``.
     """
     numbers = sorted(labellings)
-    every = [labels, *(labellings[k] for k in numbers)]
-    sizes = losses.half_sizes.reshape(-1)
-    n_rows = sum(int(each.max()) + 1 for each in every)
-    most = max(FEWEST_BLOCKS, MOST_ENTRIES // (n_rows * len(sizes)))
-    starts, counts = _block_starts(sizes, most, losses.selection.inflation)
-    each_blocks, picked = zip(*(_trial(losses, each, starts) for each in every), strict=True)
-    cuts = np.cumsum([len(blocks) for blocks in each_blocks])
-    n_clusters, n_learners = int(cuts[0]), len(losses.learners)
+    all_labellings = [labels, *(labellings[k] for k in numbers)]
+    half_sizes = losses.half_sizes.reshape(-1)
+    n_clusters_in_all = sum(int(labelling.max()) + 1 for labelling in all_labellings)
+    max_blocks = max(MIN_BLOCKS, MAX_LOSSES_HELD // (n_clusters_in_all * len(half_sizes)))
+    block_starts, block_counts = _block_starts(half_sizes, max_blocks, losses.selection.inflation)
+    block_losses, held_out_losses = zip(
+        *(_losses_of_labelling(losses, labelling, block_starts) for labelling in all_labellings), strict=True
+    )
+    # The clusters of all labellings stand below each other: those of the partition come first.
+    ends = np.cumsum([len(of_labelling) for of_labelling in block_losses])
+    n_clusters, n_learners = int(ends[0]), len(losses.learners)
     membership = np.empty((n_learners, n_clusters))
     ratios = np.empty((len(numbers), n_learners, n_replicates))
-    blocks = np.vstack(each_blocks)
+    blocks = np.vstack(block_losses)
     ids = losses.learners.ids
-    for j, halves in enumerate(_resampled_halves(blocks, counts, ids, n_replicates, entropy)):
+    for j, halves in enumerate(_resampled_halves(blocks, block_counts, ids, n_replicates, entropy)):
         best_clusters = halves[:, :n_clusters].sum(axis=0).argmin(axis=0)
         membership[j] = np.bincount(best_clusters, minlength=n_clusters) / n_replicates
         for index in range(len(numbers)):
-            part = halves[:, cuts[index] : cuts[index + 1]]
-            ratios[index, j] = _held_out_ratios(part, losses.half_sizes[j], losses.noise[j])
+            of_labelling = halves[:, ends[index] : ends[index + 1]]
+            ratios[index, j] = _held_out_ratios(of_labelling, losses.half_sizes[j], losses.noise[j])
         report("Bootstrap", j + 1, n_learners)
     if not numbers:
         return Stability(ids, membership, np.array([n_clusters]), np.ones(1), n_replicates)
-    chosen = _chosen_numbers(ratios, picked[1:], losses)
+    chosen = _chosen_numbers(ratios, held_out_losses[1:], losses)
     shares = np.bincount(chosen, minlength=len(numbers)) / n_replicates
     return Stability(ids, membership, np.array(numbers), shares, n_replicates)
 
 
 def _not_ruled_out(clustering: Clustering) -> Mapping[int, Array]:
-    """Return the labellings without that of one cluster, where one truth does not look like the learners."""
+    """Return the labellings by their number of clusters, without that of one cluster where it is ruled out.
+
+    The held-out rule rules it out where learners differ more than those of one truth would, and says so by a
+    ``one_truth_z`` on its curve.
+    """
     curve = clustering.partition.curves.get("held-out")
     if curve is None or curve.one_truth_z is None:
         return clustering.labellings
@@ -184,13 +216,13 @@ def _not_ruled_out(clustering: Clustering) -> Mapping[int, Array]:
 
 
 def bootstrap_clustering(clustering: Clustering, *, n_replicates: int, entropy: int) -> Stability:
-    """Bootstrap the losses behind a partition; the answer is in its order.
+    """Bootstrap the losses behind a partition of L learners; the answer is in the order of the partition.
 
-    A learner whose model gave no finite losses keeps its cluster.
+    A learner whose model gave no finite losses has none to resample: it keeps its cluster in all replicates.
     """
     partition, indices = clustering.partition, places_of(clustering)
     assert clustering.losses is not None
-    known = bootstrap_losses(
+    of_measured = bootstrap_losses(
         clustering.losses,
         partition.labels[indices],
         _not_ruled_out(clustering),
@@ -199,8 +231,14 @@ def bootstrap_clustering(clustering: Clustering, *, n_replicates: int, entropy: 
     )
     apart = np.setdiff1d(np.arange(len(partition.labels)), indices)
     membership = np.zeros((len(partition.labels), partition.n_clusters))
-    membership[indices, : known.membership.shape[1]] = known.membership
+    membership[indices, : of_measured.membership.shape[1]] = of_measured.membership
     membership[apart, partition.labels[apart]] = 1.0
     # Whoever stands apart has a cluster in every replicate.
-    n_clusters = known.n_clusters + len(apart)
-    return Stability(partition.learner_ids, membership, n_clusters, known.shares, n_replicates)
+    n_clusters = of_measured.n_clusters + len(apart)
+    return Stability(
+        learner_ids=partition.learner_ids,
+        membership=membership,
+        n_clusters=n_clusters,
+        shares=of_measured.shares,
+        n_replicates=n_replicates,
+    )

@@ -20,10 +20,11 @@ from coterie.kernels.losses import predict_rows
 from coterie.records import Selection
 
 # More rows than this make the answer slower, not clearer.
-MOST_ROWS = 4_000
+MAX_ROWS = 4_000
 # Bins along each predictor, of about as many rows each.
-BINS = 8
-MOST_REGIONS = 4
+N_BINS = 8
+# Parts of the space that are named: the leaves of the tree of differences.
+MAX_REGIONS = 4
 
 
 @dataclass(frozen=True)
@@ -103,115 +104,139 @@ class Differences:
         """
         order = np.argsort(-self.importance, kind="stable")
         widest = np.nanargmax(np.abs(self.profile), axis=1)
-        each = np.arange(len(order))
+        predictors = np.arange(len(order))
         columns = {
             "predictor": self.predictors,
             "importance": self.importance,
             "trend": self.trend,
-            "from": self.edges[each, widest],
-            "to": self.edges[each, widest + 1],
-            "difference": self.profile[each, widest],
-            "rows": self.counts[each, widest],
+            "from": self.edges[predictors, widest],
+            "to": self.edges[predictors, widest + 1],
+            "difference": self.profile[predictors, widest],
+            "rows": self.counts[predictors, widest],
         }
         return {name: column[order] for name, column in columns.items()}
 
 
-def _importance(difference: Any, X: Array, values: Array, generator: np.random.Generator) -> Array:
-    """Return the share of the variance of the difference that goes with each predictor.
+def _importance(difference: Any, X: Array, differences: Array, generator: np.random.Generator) -> Array:
+    """Return the total Sobol index (p,) of each predictor for the difference of two models' predictions.
 
-    Half the mean square change of the difference when a predictor's column is shuffled: the total effect of
-    the analysis of variance, where predictors are independent.
+    ``difference`` is a function of rows (n, p), and ``differences`` (n,) are its values at X. The index is
+    half the mean squared change when a predictor's column is shuffled, as a share of the variance; predictors
+    are taken to be independent.
     """
-    variance = float(values.var())
-    shares = np.zeros(X.shape[1])
-    if variance <= 1e-12 * float(np.mean(values**2)):
-        return shares
+    variance = float(differences.var())
+    sobol_indices = np.zeros(X.shape[1])
+    if variance <= 1e-12 * float(np.mean(differences**2)):
+        return sobol_indices
     for p in range(X.shape[1]):
         shuffled = X.copy()
         shuffled[:, p] = generator.permutation(X[:, p])
-        shares[p] = np.mean((difference(shuffled) - values) ** 2) / 2 / variance
-    return shares
+        sobol_indices[p] = np.mean((difference(shuffled) - differences) ** 2) / 2 / variance
+    return sobol_indices
 
 
-def _profiles(X: Array, values: Array) -> tuple[Array, Array, Array]:
-    """Return bin edges, mean values and counts along each predictor, bins of about as many rows."""
+def _profiles(X: Array, differences: Array) -> tuple[Array, Array, Array]:
+    """Cut each of p predictors into B bins of about as many rows, and average the differences (n,) in them.
+
+    Return the bins' edges (p, B + 1), the mean differences (p, B), NaN in an empty bin, and the rows in each
+    bin (p, B).
+    """
     n_features = X.shape[1]
-    edges = np.quantile(X, np.linspace(0, 1, BINS + 1), axis=0).T
-    profile, counts = np.full((n_features, BINS), np.nan), np.zeros((n_features, BINS), dtype=int)
+    edges = np.quantile(X, np.linspace(0, 1, N_BINS + 1), axis=0).T
+    mean_differences, counts = (
+        np.full((n_features, N_BINS), np.nan),
+        np.zeros((n_features, N_BINS), dtype=int),
+    )
     for p in range(n_features):
-        bins = np.clip(np.searchsorted(edges[p], X[:, p], side="right") - 1, 0, BINS - 1)
-        counts[p] = np.bincount(bins, minlength=BINS)
-        sums = np.bincount(bins, values, minlength=BINS)
-        profile[p, counts[p] > 0] = (sums / np.maximum(counts[p], 1))[counts[p] > 0]
-    return edges, profile, counts
+        bin_of_row = np.clip(np.searchsorted(edges[p], X[:, p], side="right") - 1, 0, N_BINS - 1)
+        counts[p] = np.bincount(bin_of_row, minlength=N_BINS)
+        sums = np.bincount(bin_of_row, differences, minlength=N_BINS)
+        mean_differences[p, counts[p] > 0] = (sums / np.maximum(counts[p], 1))[counts[p] > 0]
+    return edges, mean_differences, counts
 
 
-def _regions(X: Array, values: Array, names: list[str]) -> tuple[Region, ...]:
-    """Cut the space by a small tree where the difference changes most, and say its leaves in words."""
-    leaf_rows = max(1, len(X) // 20)
-    tree = DecisionTreeRegressor(max_leaf_nodes=MOST_REGIONS, min_samples_leaf=leaf_rows, random_state=0)
-    grown = tree.fit(X, values).tree_
-    result: list[Region] = []
+def _regions(X: Array, differences: Array, names: list[str]) -> tuple[Region, ...]:
+    """Return the parts of the space of predictors between which the differences (n,) change most.
+
+    They are the leaves of a small regression tree, in words by the ``names`` (p,) of the predictors, the
+    largest mean difference first.
+    """
+    min_leaf_rows = max(1, len(X) // 20)
+    regressor = DecisionTreeRegressor(
+        max_leaf_nodes=MAX_REGIONS, min_samples_leaf=min_leaf_rows, random_state=0
+    )
+    tree = regressor.fit(X, differences).tree_
+    regions: list[Region] = []
     # Bounds on each predictor so far: a narrower bound replaces a wider one.
-    waiting: list[tuple[int, dict[int, tuple[float, float]]]] = [(0, {})]
-    while waiting:
-        node, bounds = waiting.pop()
-        if grown.children_left[node] >= 0:
-            p, cut = int(grown.feature[node]), float(grown.threshold[node])
+    nodes_to_visit: list[tuple[int, dict[int, tuple[float, float]]]] = [(0, {})]
+    while nodes_to_visit:
+        node, bounds = nodes_to_visit.pop()
+        if tree.children_left[node] >= 0:
+            p, cut = int(tree.feature[node]), float(tree.threshold[node])
             low, high = bounds.get(p, (-np.inf, np.inf))
-            waiting.append((grown.children_right[node], {**bounds, p: (max(low, cut), high)}))
-            waiting.append((grown.children_left[node], {**bounds, p: (low, min(high, cut))}))
+            nodes_to_visit.append((tree.children_right[node], {**bounds, p: (max(low, cut), high)}))
+            nodes_to_visit.append((tree.children_left[node], {**bounds, p: (low, min(high, cut))}))
             continue
-        parts = []
+        # A leaf: its bounds make a sentence.
+        conditions = []
         for p, (low, high) in sorted(bounds.items()):
             if not np.isfinite(low):
-                parts.append(f"{names[p]} <= {high:.4g}")
+                conditions.append(f"{names[p]} <= {high:.4g}")
             elif not np.isfinite(high):
-                parts.append(f"{names[p]} > {low:.4g}")
+                conditions.append(f"{names[p]} > {low:.4g}")
             else:
-                parts.append(f"{low:.4g} < {names[p]} <= {high:.4g}")
-        share = float(grown.n_node_samples[node] / len(X))
-        where = " and ".join(parts) or "everywhere"
-        result.append(Region(where, share, float(grown.value[node].ravel()[0])))
-    return tuple(sorted(result, key=lambda region: -abs(region.difference)))
+                conditions.append(f"{low:.4g} < {names[p]} <= {high:.4g}")
+        share = float(tree.n_node_samples[node] / len(X))
+        where = " and ".join(conditions) or "everywhere"
+        regions.append(Region(where, share, difference=float(tree.value[node].ravel()[0])))
+    return tuple(sorted(regions, key=lambda region: -abs(region.difference)))
 
 
 def _predict_cluster(model: Any, selection: Selection, labels: Array, k: int, X: Array) -> Array:
-    """Predict columns (N, C) with a cluster's pooled model, or with its members' models, by their rows."""
-    coterie = model.collaboration_
-    if coterie.by_pooled_rows:
-        pooled: Array = coterie.predict_columns(X, np.full(len(X), coterie.newcomer_weight_rows[k]))
+    """Predict rows X (N, p) as cluster k does, in the C columns of the response: (N, C).
+
+    That is by its pooled model where there is one, else by the average of its members' models, which count by
+    their rows. ``labels`` (L,) are the clusters of the learners of ``selection``.
+    """
+    collaboration = model.collaboration_
+    if collaboration.by_pooled_rows:
+        pooled: Array = collaboration.predict_columns(
+            X, np.full(len(X), collaboration.newcomer_weight_rows[k])
+        )
         return pooled
     members = np.flatnonzero(labels == k)
     shares = selection.n_rows[members] / selection.n_rows[members].sum()
-    parts = [
-        share * predict_rows(selection.models[j], X, coterie.loss)
+    weighted_predictions = [
+        share * predict_rows(selection.models[j], X, collaboration.loss)
         for j, share in zip(members, shares, strict=True)
     ]
-    return np.asarray(sum(parts))
+    return np.asarray(sum(weighted_predictions))
 
 
 def _column(model: Any, label: Any, differences: Array) -> int:
-    """Return the column of differences (N, C) to look at: that of a class, or where they are largest."""
+    """Return which of C columns of differences (N, C) to look at: that of the class ``label``.
+
+    Without a label it is the column with the largest mean absolute difference. Numbers have one column.
+    """
     classes = getattr(model, "classes_", None)
     if label is None:
         return int(np.abs(np.nan_to_num(differences)).mean(axis=0).argmax())
-    known = [] if classes is None else classes.tolist()
-    if label not in known:
+    labels = [] if classes is None else classes.tolist()
+    if label not in labels:
         raise ValueError(
-            f"The 'label' argument of compare_clusters must be a class of the model, {listed(known)}. "
+            f"The 'label' argument of compare_clusters must be a class of the model, {listed(labels)}. "
             f"Got {label!r}."
-            if known
+            if labels
             else "The 'label' argument of compare_clusters is for classes, and the model predicts numbers."
         )
     # Of two classes there is one column, the probability of the second.
-    return known.index(label) if differences.shape[1] > 1 else 0
+    return labels.index(label) if differences.shape[1] > 1 else 0
 
 
-def _checked(model: Any, cluster: Any, name: str) -> int:
-    """Return a cluster's number; refuse what is none."""
-    known = isinstance(cluster, (int, np.integer)) and not isinstance(cluster, bool)
-    if not known or not 0 <= cluster < model.n_clusters_:
+def _checked_cluster(model: Any, cluster: Any, name: str) -> int:
+    """Return the argument ``name`` of `compare_clusters` as a cluster's number; refuse what is none."""
+    is_number = isinstance(cluster, (int, np.integer)) and not isinstance(cluster, bool)
+    if not is_number or not 0 <= cluster < model.n_clusters_:
         raise ValueError(
             f"The '{name}' argument of compare_clusters must be a cluster, 0 to {model.n_clusters_ - 1}. "
             f"Got {cluster!r}."
@@ -220,7 +245,10 @@ def _checked(model: Any, cluster: Any, name: str) -> int:
 
 
 def predictor_names(model: Any) -> list[str]:
-    """Return the names of a fitted model's predictors; what fit divided is shown in its units."""
+    """Return the names of a fitted model's predictors.
+
+    A column in extreme units was divided by a power of two in fit, and the name says so: ``x0 / 2**40``.
+    """
     exponents = model.record_.exponents.tolist()
     names = model.predictors_ or [f"x{p}" for p in range(len(exponents))]
     return [f"{n} / 2**{e}" if e else n for n, e in zip(names, exponents, strict=True)]
@@ -262,21 +290,21 @@ def compare_clusters(model: Any, first: int, second: int, label: Any = None) -> 
     check_is_fitted(model)
     if model.n_clusters_ == 1:
         raise ValueError("The model has one cluster: compare_clusters has nothing to compare.")
-    pair = _checked(model, first, "first"), _checked(model, second, "second")
+    pair = _checked_cluster(model, first, "first"), _checked_cluster(model, second, "second")
     if pair[0] == pair[1]:
         raise ValueError(f"compare_clusters needs two different clusters. Got {pair[0]} twice.")
-    shaping = model.record_.learners
-    if not len(shaping.y):
+    learners = model.record_.learners
+    if not len(learners.y):
         raise ValueError(
             "This model was saved without its rows, which compare_clusters needs: save it with rows=True."
         )
-    labels = model.partition_.aligned_to(shaping.ids).labels
-    selection = model.selection_.aligned_to(shaping.ids)
+    labels = model.partition_.aligned_to(learners.ids).labels
+    selection = model.selection_.aligned_to(learners.ids)
     members = np.flatnonzero(np.isin(labels, pair))
-    rows = np.flatnonzero(np.isin(labels[shaping.owner], pair))
-    if len(rows) > MOST_ROWS:
-        rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)]
-    X = shaping.X[rows]
+    rows = np.flatnonzero(np.isin(labels[learners.owner], pair))
+    if len(rows) > MAX_ROWS:
+        rows = rows[np.linspace(0, len(rows) - 1, MAX_ROWS).astype(int)]
+    X = learners.X[rows]
 
     def differences(rows: Array) -> Array:
         """Return how much the predictions of the two clusters differ on rows."""
@@ -292,28 +320,28 @@ def compare_clusters(model: Any, first: int, second: int, label: Any = None) -> 
     def difference(rows: Array) -> Array:
         return sign * differences(rows)[:, column]
 
-    values = difference(X)
-    usable = np.isfinite(values)
-    X, values = X[usable], values[usable]
-    if not len(values):
+    differences_of_rows = difference(X)
+    finite = np.isfinite(differences_of_rows)
+    X, differences_of_rows = X[finite], differences_of_rows[finite]
+    if not len(differences_of_rows):
         raise ValueError(f"The models of clusters {pair[0]} and {pair[1]} predict no row of their learners.")
     names = predictor_names(model)
     spread = X.std(axis=0)
     centred = X - X.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        trend = np.where(spread > 0, centred.T @ values / len(values) / spread, 0.0)
-    edges, profile, counts = _profiles(X, values)
+        trend = np.where(spread > 0, centred.T @ differences_of_rows / len(differences_of_rows) / spread, 0.0)
+    edges, profile, counts = _profiles(X, differences_of_rows)
     return Differences(
         clusters=pair,
         predictors=np.array(names),
-        importance=_importance(difference, X, values, np.random.default_rng(model.record_.seed)),
+        importance=_importance(difference, X, differences_of_rows, np.random.default_rng(model.record_.seed)),
         trend=trend,
-        offset=float(values.mean()),
-        disagreement=float(np.sqrt(np.mean(values**2))),
+        offset=float(differences_of_rows.mean()),
+        disagreement=float(np.sqrt(np.mean(differences_of_rows**2))),
         noise=float(np.sqrt(np.median(selection.noise[members]))),
         edges=edges,
         profile=profile,
         counts=counts,
-        regions=_regions(X, values, names),
+        regions=_regions(X, differences_of_rows, names),
         label=label,
     )

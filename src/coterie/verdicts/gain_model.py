@@ -55,10 +55,10 @@ class ExpectedGains:
     def of_groups(cls, parts: list[tuple[Array, ExpectedGains]]) -> ExpectedGains:
         """Put together what groups of learners may expect; each mask (L,) tells who is in the group."""
         columns = []
-        for each in fields(cls):
+        for column_field in fields(cls):
             column = np.zeros(len(parts[0][0]))
-            for selected, part in parts:
-                column[selected] = getattr(part, each.name)
+            for in_group, of_group in parts:
+                column[in_group] = getattr(of_group, column_field.name)
             columns.append(column)
         return cls(*columns)
 
@@ -81,7 +81,8 @@ class GainModel:
     variance: float = 1.0
 
     def _averaged(self, values: Array) -> Array:
-        """Return the mean over spreads of values (S, L), summed row by row for one learner as for many."""
+        """Return the mean (L,) over the posterior of the spreads of values (S, L)."""
+        # A sum by cumsum has the same last bit for one learner as for many.
         averages: Array = np.cumsum(self.weights[:, None] * values, axis=0)[-1]
         return averages
 
@@ -96,29 +97,35 @@ class GainModel:
         """Return what learners may expect whose log ratios (L,) were measured with standard errors (L,).
 
         ``relative_distances`` (L,) is the distance of predictions alone and with others, on ``n_rows`` (L,).
-        Others harm a learner whose log ratio is below ``harm`` (L,).
+        Others harm a learner whose log ratio is below ``harm`` (L,). For each spread of the share between
+        learners, what is expected is the posterior of a normal model; these are averaged over the spreads.
         """
         relative_distances = usual_distance(relative_distances, n_rows, self.typical)
-        squares, tau = errors * errors, (SPREADS[:, None] * relative_distances) ** 2
-        prior, unsure = (
+        error_variances, learner_variances = errors * errors, (SPREADS[:, None] * relative_distances) ** 2
+        prior_means, prior_variances = (
             self.shares[:, None] * relative_distances,
             self.variances[:, None] * relative_distances * relative_distances,
         )
-        share = tau / np.maximum(tau + squares, 1e-300)
-        means = prior + share * (ratios - prior)
-        variances = share * squares + (1 - share) ** 2 * unsure
+        # How far the learner's own evidence counts, against what is usual.
+        weight_of_evidence = learner_variances / np.maximum(learner_variances + error_variances, 1e-300)
+        means = prior_means + weight_of_evidence * (ratios - prior_means)
+        variances = weight_of_evidence * error_variances + (1 - weight_of_evidence) ** 2 * prior_variances
         mean = self._averaged(means)
         spread = np.sqrt(np.maximum(self._averaged(variances + means * means) - mean * mean, 0.0))
         # The distance in units of the error alone, a mean over rows.
         luck = relative_distances * np.exp(-ratios / 2) / n_rows
-        above = np.sqrt(variances + LUCK_ABOVE * luck)
-        no_harm = self._averaged(norm.sf(harm, means, np.maximum(above, 1e-150)))
-        margin = norm.isf((1 - COVERAGE) / 2)
-        low = mean - margin * np.sqrt(spread**2 + LUCK_BELOW * luck)
-        high = mean + margin * np.sqrt(spread**2 + LUCK_ABOVE * luck)
-        spreads = (high - low) / (2 * margin)
+        spread_above = np.sqrt(variances + LUCK_ABOVE * luck)
+        no_harm = self._averaged(norm.sf(harm, means, np.maximum(spread_above, 1e-150)))
+        normal_quantile = norm.isf((1 - COVERAGE) / 2)
+        low = mean - normal_quantile * np.sqrt(spread**2 + LUCK_BELOW * luck)
+        high = mean + normal_quantile * np.sqrt(spread**2 + LUCK_ABOVE * luck)
         return ExpectedGains(
-            mean, spreads, low, high, chance_of_loss(mean, spread, relative_distances, n_rows), no_harm
+            mean=mean,
+            spread=(high - low) / (2 * normal_quantile),
+            low=low,
+            high=high,
+            chance_of_loss=chance_of_loss(mean, spread, relative_distances, n_rows),
+            chance_of_no_harm=no_harm,
         )
 
 
@@ -130,23 +137,25 @@ def chance_of_loss(mean: Array, spread: Array, relative_distances: Array, n_rows
     chi-squared number, with as many degrees of freedom as a model with such an error has parameters. Its cube
     root is nearly normal (Wilson and Hilferty, 1931).
     """
-    ratios = mean + spread * QUANTILES[:, None]
-    own, others = (
-        np.maximum((relative_distances + ratios) / 2, 0.0),
-        np.maximum((relative_distances - ratios) / 2, 0.0),
+    # One row for each quantile of the log ratio: the chance is the mean over them.
+    log_ratios = mean + spread * QUANTILES[:, None]
+    own_errors, errors_of_others = (
+        np.maximum((relative_distances + log_ratios) / 2, 0.0),
+        np.maximum((relative_distances - log_ratios) / 2, 0.0),
     )
-    variance = 2 / (9 * np.maximum(n_rows * own, 1e-9))
-    cubic = np.cbrt(others / np.maximum(own, 1e-300))
-    probabilities = norm.cdf((cubic - (1 - variance)) / np.sqrt(variance))
+    variance = 2 / (9 * np.maximum(n_rows * own_errors, 1e-9))
+    cube_root_of_ratio = np.cbrt(errors_of_others / np.maximum(own_errors, 1e-300))
+    probabilities = norm.cdf((cube_root_of_ratio - (1 - variance)) / np.sqrt(variance))
     # Others who err by nothing cost nothing.
-    chance: Array = np.where(others > 0, probabilities, 0.0).mean(axis=0)
+    chance: Array = np.where(errors_of_others > 0, probabilities, 0.0).mean(axis=0)
     return chance
 
 
 def usual_distance(relative_distances: Array, n_rows: Array, typical: float) -> Array:
-    """Return how far predictions (L,) are taken to be apart.
+    """Return how far apart (L,) predictions alone and with others are taken to be.
 
-    That is as the rows say and as is typical, in equal parts; if nothing is typical, as the rows say.
+    That is the geometric mean of the distance that the rows show and of the one that is typical of ``n_rows``
+    (L,), ``typical`` / n. If nothing is typical, it is what the rows show.
     """
     distance: Array = np.sqrt(relative_distances * (typical / n_rows)) if typical > 0 else relative_distances
     return distance
@@ -162,8 +171,10 @@ def fit_gain_model(
 ) -> GainModel:
     """Fit the model to log ratios (L,) with standard errors (L,) and the distances of predictions (L,).
 
-    Learners are sorted first: the last bit must not depend on their order.
+    For each of the `SPREADS` the mean share has a normal posterior, and the marginal likelihood of the ratios
+    is the weight of that spread. ``decay`` and ``variance`` are kept as they are.
     """
+    # Learners are sorted first: the last bit must not depend on their order.
     order = np.lexsort((n_rows, relative_distances, errors, ratios))
     ratios, errors, relative_distances, n_rows = (
         ratios[order],
@@ -173,13 +184,21 @@ def fit_gain_model(
     )
     typical = float(np.median(relative_distances * n_rows)) if len(relative_distances) else 0.0
     relative_distances = usual_distance(relative_distances, n_rows, typical)
-    noise = (SPREADS[:, None] * relative_distances) ** 2 + errors * errors
-    precisions = (relative_distances * relative_distances / noise).sum(axis=1) + 1 / PRIOR_SPREAD**2
-    shares = (relative_distances * ratios / noise).sum(axis=1) / precisions
-    unexplained = (ratios * ratios / noise).sum(axis=1) - shares * shares * precisions
-    likelihoods = -0.5 * (np.log(noise).sum(axis=1) + np.log(precisions) + unexplained)
-    weights = np.exp(likelihoods - likelihoods.max())
-    return GainModel(weights / weights.sum(), shares, 1 / precisions, typical, decay, variance)
+    ratio_variances = (SPREADS[:, None] * relative_distances) ** 2 + errors * errors
+    squared_distances = relative_distances * relative_distances
+    precisions = (squared_distances / ratio_variances).sum(axis=1) + 1 / PRIOR_SPREAD**2
+    mean_shares = (relative_distances * ratios / ratio_variances).sum(axis=1) / precisions
+    unexplained = (ratios * ratios / ratio_variances).sum(axis=1) - mean_shares * mean_shares * precisions
+    log_likelihoods = -0.5 * (np.log(ratio_variances).sum(axis=1) + np.log(precisions) + unexplained)
+    likelihoods = np.exp(log_likelihoods - log_likelihoods.max())
+    return GainModel(
+        weights=likelihoods / likelihoods.sum(),
+        shares=mean_shares,
+        variances=1 / precisions,
+        typical=typical,
+        decay=decay,
+        variance=variance,
+    )
 
 
 NOTHING_MEASURED = fit_gain_model(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
@@ -200,22 +219,24 @@ def expect_gains(
     Those whose data some cluster of others describes (``fits``, (L,)) gain by others in another way than
     those who are unlike everybody. Each of the two kinds has a model of its own.
     """
-    parts, models = [], []
-    for selected in (fits, ~fits):
-        evidence = ratios[selected], errors[selected], relative_distances[selected], n_rows[selected]
+    expected_of_groups, models = [], []
+    for in_group in (fits, ~fits):
+        evidence = ratios[in_group], errors[in_group], relative_distances[in_group], n_rows[in_group]
         models.append(fit_gain_model(*evidence, decay, variance))
-        parts.append((selected, models[-1].expect(*evidence, harm[selected])))
-    return ExpectedGains.of_groups(parts), models[0]
+        expected_of_groups.append((in_group, models[-1].expect(*evidence, harm[in_group])))
+    # Those who fit come first.
+    return ExpectedGains.of_groups(expected_of_groups), models[0]
 
 
 def discoveries(chances: Array, rate: float = FALSE_DISCOVERIES) -> Array:
     """Tell for whom something holds, given the chance (L,) for each that it does not.
 
-    The mean chance among those for whom it is said to hold is at most ``rate``, and nobody's is above
-    `LARGEST_CHANCE`.
+    This bounds the Bayesian false discovery rate: the mean chance among those for whom it is said to hold is
+    at most ``rate``. Nobody's chance is above `LARGEST_CHANCE`.
     """
     order = np.argsort(chances, kind="stable")
-    so_far = np.cumsum(chances[order]) / np.arange(1, len(chances) + 1)
+    # The mean chance of the k surest learners, for k = 1, 2, ...: it grows with k.
+    mean_chance = np.cumsum(chances[order]) / np.arange(1, len(chances) + 1)
     holds = np.zeros(len(chances), dtype=bool)
-    holds[order[(so_far <= rate) & (chances[order] <= LARGEST_CHANCE)]] = True
+    holds[order[(mean_chance <= rate) & (chances[order] <= LARGEST_CHANCE)]] = True
     return holds

@@ -49,11 +49,14 @@ ROUNDING = 1e-6
 
 
 def _counted(residuals: Array, weights: Array | None, loss: Loss) -> tuple[Array, Array]:
-    """Return the losses of rows that could be measured, and their weights, scaled to mean one."""
-    known = np.isfinite(residuals).all(axis=1)
-    losses = loss.by_row(residuals[known])
-    share = np.ones(len(losses)) if weights is None else weights[known]
-    return losses, share / share.mean() if len(share) else share
+    """Return the losses (m,) of the m rows of ``residuals`` (n, C) that are finite, and their weights (m,).
+
+    Weights are scaled to the mean one, so that a weighted loss is in the units of a plain one.
+    """
+    held_out = np.isfinite(residuals).all(axis=1)
+    losses = loss.by_row(residuals[held_out])
+    row_weights = np.ones(len(losses)) if weights is None else weights[held_out]
+    return losses, row_weights / row_weights.mean() if len(row_weights) else row_weights
 
 
 def _standard_error(deviations: Array, weights: Array) -> float:
@@ -67,12 +70,12 @@ def _standard_error(deviations: Array, weights: Array) -> float:
 def error_and_spread(
     residuals: Array, weights: Array | None = None, loss: Loss = SQUARED_ERROR
 ) -> tuple[float, float]:
-    """Return the mean loss of residuals of shape (n, C) and its standard error; NaN where none is known."""
-    losses, share = _counted(residuals, weights, loss)
+    """Return the weighted mean loss of residuals (n, C) and its standard error; NaN where none is finite."""
+    losses, row_weights = _counted(residuals, weights, loss)
     if not len(losses):
         return np.nan, np.nan
-    mean = float(np.mean(share * losses))
-    return mean, _standard_error(losses - mean, share)
+    mean = float(np.mean(row_weights * losses))
+    return mean, _standard_error(losses - mean, row_weights)
 
 
 def _errors(
@@ -82,39 +85,49 @@ def _errors(
     units: Standardization | None,
     inflation: float,
 ) -> Gains:
-    """Return the columns that describe learners, and the errors that residuals show.
+    """Return the table of ``described`` columns with each learner's errors and their standard errors.
 
-    ``residuals`` has those alone, with others and with all, by learner in the order of the columns.
+    ``residuals`` has three tuples, alone, with others and with all, with an array (n_j, C) for each learner
+    in the order of the columns. Standard errors are wider by the square root of ``inflation``, for rows that
+    depend on each other. With ``units`` errors are in the units of the response.
     """
-    table, wider = Gains(described), np.sqrt(inflation)
+    table, inflation_of_error = Gains(described), np.sqrt(inflation)
     order = positions_of(table["learner"].tolist(), learners.ids.tolist())
     weights = _weights(learners, order)
     # The units of newcomers stand behind those of the learners before them.
-    unit = np.ones(len(order)) if units is None else units.spread_y[-len(learners) :][order]
-    for name, parts in zip(ERRORS, residuals, strict=True):
-        scaled = (u * part for u, part in zip(unit, parts, strict=True))
-        errors = np.array(
-            [error_and_spread(part, w, learners.loss) for part, w in zip(scaled, weights, strict=True)]
+    unit_of_y = np.ones(len(order)) if units is None else units.spread_y[-len(learners) :][order]
+    for name, of_learners in zip(ERRORS, residuals, strict=True):
+        in_units_of_y = (unit * part for unit, part in zip(unit_of_y, of_learners, strict=True))
+        errors_and_spreads = np.array(
+            [error_and_spread(part, w, learners.loss) for part, w in zip(in_units_of_y, weights, strict=True)]
         )
-        table[name], table[f"{name}_se"] = errors[:, 0], errors[:, 1] * wider
+        table[name], table[f"{name}_se"] = (
+            errors_and_spreads[:, 0],
+            errors_and_spreads[:, 1] * inflation_of_error,
+        )
     return table
 
 
 def _weights(learners: Learners, order: Array) -> list[Array | None]:
+    """Return the weights (n_j,) of the rows of learners at some positions; None for rows that count alike."""
     return [None if learners.weights is None else learners.weights[learners.span(j)] for j in order]
 
 
 def _with_expected(table: Gains, expected: ExpectedGains, measured: Array) -> None:
-    """Add the columns of gains: what others are expected to save, as a share of the error alone."""
-    saved = {
+    """Add the columns of gains to the table, NaN for learners who are not ``measured`` (L,).
+
+    ``expected`` has log ratios of the error alone to that with others, of the measured learners only. A gain
+    is the share of the error alone that others save: one minus exp of minus the log ratio.
+    """
+    columns = {
         "gain": 1 - np.exp(-expected.mean),
         "gain_se": np.exp(-expected.mean) * expected.spread,
         "gain_low": 1 - np.exp(-expected.low),
         "gain_high": 1 - np.exp(-expected.high),
     }
-    for name, values in saved.items():
+    for name, of_measured in columns.items():
         table[name] = np.full(len(measured), np.nan)
-        table[name][measured] = values
+        table[name][measured] = of_measured
 
 
 def of_one_class(learners: Learners) -> Array:
@@ -126,7 +139,11 @@ def of_one_class(learners: Learners) -> Array:
 
 
 def _own_weights(coterie: Collaboration, labels: Array, n_rows: Array) -> Array:
-    """Return how much of what a learner predicts with others is its own model, of shape (L,)."""
+    """Return the weight (L,) of each learner's own model in what it predicts with others, from 0 to 1.
+
+    ``labels`` (L,) are clusters and ``n_rows`` (L,) numbers of rows. A nested collaboration says the weight;
+    in an average it is the share of the cluster's rows, and a pooled model of one learner is its own.
+    """
     if "from_alone" in coterie.taken:
         return coterie.taken["from_alone"]
     if coterie.method == "average":
@@ -179,15 +196,22 @@ def measure_gains(
     rounding = ROUNDING * selection.noise
     one_class = of_one_class(learners)[order]
 
-    def known(residuals: tuple[Array, ...]) -> list[Array]:
+    def comparable(residuals: tuple[Array, ...]) -> list[Array]:
         """Return the residuals, NaN for learners with rows of one class only."""
         # Who has one class has never been wrong alone, which says nothing of rows of another class.
-        each = zip(residuals, one_class, strict=True)
-        return [np.full_like(part, np.nan) if same else part for part, same in each]
+        pairs = zip(residuals, one_class, strict=True)
+        return [np.full_like(part, np.nan) if same else part for part, same in pairs]
 
-    compared = known(selection.residuals), known(own_models.residuals), known(coterie.residuals)
-    result = LearnerComparisons(
-        *compare(*compared, _weights(learners, order), learners.loss, rounding),
+    early, late = comparable(selection.residuals), comparable(own_models.residuals)
+    comparisons = LearnerComparisons(
+        *compare(
+            early=early,
+            own_residuals=late,
+            others=comparable(coterie.residuals),
+            weights=_weights(learners, order),
+            loss=learners.loss,
+            rounding=rounding,
+        ),
         shares=(share_of_rows(selection), own_models.share),
         inflation=selection.inflation,
         own=_own_weights(coterie, labels, selection.n_rows),
@@ -198,7 +222,7 @@ def measure_gains(
     table["membership"] = np.full(len(labels), np.nan)
     if stability is not None:
         table["membership"] = stability.membership[np.arange(len(labels)), labels]
-    model = add_gains(table, result, cluster_fit, bad_model)
+    model = add_gains(table, comparisons, cluster_fit, bad_model)
     table.update(_used(taken, table["verdict"]))
     return table, model
 
@@ -234,45 +258,51 @@ class LearnerComparisons:
 def add_gains(
     table: Gains, found: LearnerComparisons, cluster_fit: ClusterFit, bad_model: Array | None = None
 ) -> GainModel:
-    """Add gains and verdicts to a table of errors and memberships; return the model behind them."""
-    compared, measured, exact, own = found.compared, found.measured, found.exact, found.own
+    """Add gains and verdicts to a table of L learners, in place; return the model behind them.
+
+    The table has errors of models fitted on a share of the rows, and the column "membership", which moves
+    behind. Errors are first brought to what models of all rows would reach. The gain model then says from
+    everybody's evidence what each may expect.
+    """
+    compared, measured, exact, own_weights = found.compared, found.measured, found.exact, found.own
     if found.bounded:
         compared = compared.within_reach()
     labels, share, membership = table["cluster"], found.shares[1], table.pop("membership")
     decay = decay_of(compared, found.shares)
-    by_itself = own > 1 - 1e-9
-    reached = reached_with_all(table["n_rows"], share, decay)
+    by_itself = own_weights > 1 - 1e-9
+    ratio_alone = reached_with_all(table["n_rows"], share, decay)
     # The part of a prediction with others that is the own model's becomes better with all rows, too.
-    reached_with = 1 - own * own * (1 - reached)
-    for name, ratio in (("error_alone", reached), ("error_with", reached_with)):
+    ratio_with = 1 - own_weights * own_weights * (1 - ratio_alone)
+    for name, ratio in (("error_alone", ratio_alone), ("error_with", ratio_with)):
         for column in (name, f"{name}_se"):
             table[column] = table[column] * ratio
     for ending in ("", "_se"):
         # Who is by itself predicts with others as it does alone, wherever the folds had put it.
         table[f"error_with{ending}"][by_itself] = table[f"error_alone{ending}"][by_itself]
-    fall = (np.log(reached) - np.log(reached_with))[measured]
-    ratios = np.log(compared.own / compared.others) + fall
-    errors = compared.errors(share, found.inflation_of_measured, compared.typical)
+    change_of_log_ratio = (np.log(ratio_alone) - np.log(ratio_with))[measured]
+    log_ratios = np.log(compared.own / compared.others) + change_of_log_ratio
+    standard_errors = compared.errors(share, found.inflation_of_measured, compared.typical)
     with_others = ~by_itself[measured]
     fits = np.asarray(cluster_fit.fits.any(axis=1))
     expected, model = expect_gains(
-        ratios[with_others],
-        errors[with_others],
-        compared.relative_distances[with_others],
-        compared.n_rows[with_others],
-        fits[measured][with_others],
-        fall[with_others],
-        decay,
-        compared.typical,
+        ratios=log_ratios[with_others],
+        errors=standard_errors[with_others],
+        relative_distances=compared.relative_distances[with_others],
+        n_rows=compared.n_rows[with_others],
+        fits=fits[measured][with_others],
+        harm=change_of_log_ratio[with_others],
+        decay=decay,
+        variance=compared.typical,
     )
     measured = measured & ~by_itself
     _with_expected(table, expected, measured)
     for column in GAINS:
         table[column][by_itself | exact] = 0.0
-    company = np.bincount(labels)[labels] - 1
+    n_companions = np.bincount(labels)[labels] - 1
+    # The first case that holds decides.
     cases = [
         (np.full(len(labels), len(labels) == 1), STAY_ALONE, NOBODY_ELSE),
-        (by_itself & (company == 0) & (not found.by_others), NO_DIFFERENCE, NO_COMPANY),
+        (by_itself & (n_companions == 0) & (not found.by_others), NO_DIFFERENCE, NO_COMPANY),
         (by_itself, NO_DIFFERENCE, BY_ITSELF),
         (exact, NO_DIFFERENCE, NO_ERROR),
     ]
@@ -280,7 +310,12 @@ def add_gains(
         cases.append((found.one_class, NO_DIFFERENCE, ONE_CLASS))
         fits = fits | found.one_class
     table["verdict"], table["reason"] = _verdicts_and_reasons(
-        table["gain"], expected, ratios[with_others] < -errors[with_others], measured, cases
+        gain=table["gain"],
+        expected=expected,
+        # A loss by more than one standard error on the learner's own rows.
+        surely_lost=log_ratios[with_others] < -standard_errors[with_others],
+        measured=measured,
+        cases=cases,
     )
     table["reason"] = with_remarks(table["reason"], fits | (len(labels) == 1), bad_model)
     table["fits"], table["membership"] = fits, membership
@@ -295,20 +330,28 @@ def _verdicts_and_reasons(
     measured: Array,
     cases: list[tuple[Array, str, str]],
 ) -> tuple[Array, Array]:
-    """Return verdicts and reasons: those of the first case that holds, else what is expected."""
+    """Return the verdicts and reasons of L learners, as texts (L,).
+
+    Each of the ``cases`` has a mask (L,), a verdict and a reason; the first that holds decides. Of the others
+    the ``measured`` (L,) are judged by what is expected; the rest have too few rows.
+    """
     verdicts, reasons = np.full(len(gain), TOO_FEW_ROWS, dtype=object), np.full(len(gain), FEW_ROWS, object)
     verdicts[measured] = judge(expected, surely_lost)
     for j in np.flatnonzero(measured):
         reasons[j] = reason_for(verdicts[j], float(gain[j]))
+    # From the last to the first, so that the first case that holds is written last.
     for holds, verdict, reason in reversed(cases):
         verdicts[holds], reasons[holds] = verdict, reason
     return verdicts.astype(str), reasons.astype(str)
 
 
 def _used(taken: dict[str, Array], verdicts: Array) -> dict[str, Array]:
-    """Return what learners take from whom, those who stay alone everything from themselves."""
+    """Return the shares (L,) of each source in what learners predict with, by source.
+
+    Those whose verdict is to stay alone predict with their own model: "from_alone" is one.
+    """
     stays_alone = verdicts == STAY_ALONE
-    return {name: np.where(stays_alone, float(name == "from_alone"), part) for name, part in taken.items()}
+    return {name: np.where(stays_alone, float(name == "from_alone"), share) for name, share in taken.items()}
 
 
 def newcomer_gains(
@@ -320,7 +363,7 @@ def newcomer_gains(
     model: GainModel,
     units: Standardization | None = None,
 ) -> Gains:
-    """Compare the same for newcomers, on whose rows no model of a coterie was fitted.
+    """Return the table of gains of newcomers, on whose rows no model of a coterie was fitted.
 
     ``own`` has their own models, in the same order; None: they have too few rows, and the error alone and the
     gain are NaN. ``model`` is that of the learners who were there before. The columns are those of
@@ -342,9 +385,10 @@ def few_gains(
     residuals: tuple[tuple[Array, ...], tuple[Array, ...]],
     units: Standardization | None = None,
 ) -> Gains:
-    """Return the same for learners whose few rows were pooled with the others'.
+    """Return the table of gains of learners whose few rows were pooled with the others'.
 
-    ``residuals`` has their honest residuals with others, and under what all learners share.
+    They have no model of their own, so the error alone and the gain are NaN. ``residuals`` has out-of-fold
+    residuals (n_j, C) of each learner with others, and under the model that all learners share.
     """
     unknown = tuple(np.full((size, small.y.shape[1]), np.nan) for size in small.sizes)
     return _placed_gains(small, None, admission, [unknown, *residuals], None, units)
@@ -358,7 +402,11 @@ def _placed_gains(
     model: GainModel | None,
     units: Standardization | None,
 ) -> Gains:
-    """Return the table of learners that were placed when the clusters were known."""
+    """Return the table of gains of M learners that were placed when the clusters were known.
+
+    ``residuals`` has three tuples, alone, with others and with all. ``own`` and ``model`` are None where
+    newcomers have no models; nothing is compared then, and the verdict is that there are too few rows.
+    """
     n = len(newcomers)
     described = {
         "learner": newcomers.ids,
@@ -369,26 +417,39 @@ def _placed_gains(
     table = _errors(described, residuals, newcomers, units, 1.0 if own is None else own.inflation)
     fits, measured = admission.labels >= 0, np.zeros(n, dtype=bool)
     verdicts, reasons = np.full(n, TOO_FEW_ROWS, dtype=object), np.full(n, FEW_ROWS, dtype=object)
-    nothing = ExpectedGains(*(np.zeros(0) for _ in range(6)))
+    of_nobody = ExpectedGains(*(np.zeros(0) for _ in range(6)))
     if own is None or model is None:
-        _with_expected(table, nothing, measured)
+        _with_expected(table, of_nobody, measured)
     else:
         # Who is admitted beside whom makes no difference: what the others' rows tell is in the model.
         share = np.array([training.mean() for training in own.training])
-        weights, judged = _weights(newcomers, np.arange(n)), (residuals[0], residuals[0], residuals[1])
-        compared, measured, exact = compare(*judged, weights, newcomers.loss, ROUNDING * own.noise)
-        reached = reached_with_all(newcomers.sizes, share, model.decay)
+        weights, residuals_alone = _weights(newcomers, np.arange(n)), residuals[0]
+        compared, measured, exact = compare(
+            early=residuals_alone,
+            own_residuals=residuals_alone,
+            others=residuals[1],
+            weights=weights,
+            loss=newcomers.loss,
+            rounding=ROUNDING * own.noise,
+        )
+        ratio_alone = reached_with_all(newcomers.sizes, share, model.decay)
         for name in ("error_alone", "error_alone_se"):
-            table[name] = table[name] * reached
-        fall = np.log(reached)[measured]
-        ratios = np.log(compared.own / compared.others) + fall
-        errors = compared.errors(share[measured], own.inflation, model.variance)
-        expected = model.expect(ratios, errors, compared.relative_distances, compared.n_rows, fall)
+            table[name] = table[name] * ratio_alone
+        change_of_log_ratio = np.log(ratio_alone)[measured]
+        log_ratios = np.log(compared.own / compared.others) + change_of_log_ratio
+        standard_errors = compared.errors(share[measured], own.inflation, model.variance)
+        expected = model.expect(
+            ratios=log_ratios,
+            errors=standard_errors,
+            relative_distances=compared.relative_distances,
+            n_rows=compared.n_rows,
+            harm=change_of_log_ratio,
+        )
         _with_expected(table, expected, measured)
         verdicts[exact], reasons[exact] = NO_DIFFERENCE, NO_ERROR
         for column in GAINS:
             table[column][exact] = 0.0
-        verdicts[measured] = judge(expected, ratios < -errors)
+        verdicts[measured] = judge(expected, surely_lost=log_ratios < -standard_errors)
         for j in np.flatnonzero(measured):
             reasons[j] = reason_for(verdicts[j], float(table["gain"][j]))
         # Who joins no cluster predicts alone, whatever the nearest one would bring.
@@ -396,9 +457,9 @@ def _placed_gains(
         for column in GAINS:
             table[column][~fits] = np.nan
     table["verdict"], table["reason"] = verdicts.astype(str), reasons.astype(str)
-    nearest = admission.probabilities[np.arange(n), admission.nearest]
+    probability_of_nearest = admission.probabilities[np.arange(n), admission.nearest]
     table["fits"] = fits
     # A single row cannot be resampled.
-    table["membership"] = np.where(fits & (newcomers.sizes > 1), nearest, np.nan)
+    table["membership"] = np.where(fits & (newcomers.sizes > 1), probability_of_nearest, np.nan)
     table["second_cluster"] = second_clusters(admission)
     return table

@@ -25,19 +25,23 @@ from coterie.verdicts.differences import predictor_names
 
 # Of a cluster this many rows are looked at; fewer where there are very many predictors to shuffle.
 FEWEST_ROWS, MOST_ROWS = 200, 1_000
-MOST_SHUFFLED = 150_000
-FOLDS = 3
+# Rows times predictors: each predictor is shuffled in each row.
+MAX_SHUFFLED_CELLS = 150_000
+N_FOLDS = 3
 # Values along a predictor at which the dependence is measured.
-GRID = 8
-# Cells that models predict in one call.
-MOST_CELLS = 4_000_000
+GRID_SIZE = 8
+# Cells of X that models predict from in one call.
+MAX_CELLS_PER_CALL = 4_000_000
 
 
 def _shares(importance: Array) -> Array:
-    """Return rises as shares of their sum in each cluster; a fall is none."""
+    """Return the importance (K, p) of p predictors as shares of their sum in each of K clusters.
+
+    Importance is the rise of the loss when a predictor is shuffled; where the loss falls, it counts as zero.
+    """
     rises = np.maximum(np.nan_to_num(importance, nan=0.0, posinf=0.0), 0.0)
-    total = rises.sum(axis=1, keepdims=True)
-    shares: Array = np.divide(rises, total, out=np.zeros_like(rises), where=total > 0)
+    totals = rises.sum(axis=1, keepdims=True)
+    shares: Array = np.divide(rises, totals, out=np.zeros_like(rises), where=totals > 0)
     return shares
 
 
@@ -105,7 +109,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class _Predictor:
-    """A predictor: its columns, and the rows of entries (B, len(columns)) along which it is looked at."""
+    """A predictor as the user knows it, which is one column of X or several (a text column's indicators).
+
+    ``values`` (B,) are those at which its dependence is measured, as shown to the user. ``entries`` (B, c)
+    are the same values as they stand in its c ``columns``.
+    """
 
     name: str
     columns: tuple[int, ...]
@@ -114,58 +122,77 @@ class _Predictor:
 
 
 def _predictors(model: Any, names: Sequence[str], X: Array) -> list[_Predictor]:
-    """Return the predictors; the columns that a table's text column became belong together."""
-    index = {name: p for p, name in enumerate(names)}
+    """Return the predictors of rows X (N, p), whose columns are named, in the order of their first columns.
+
+    The columns that one text column of a table became are one predictor: shuffled one by one they would
+    contradict each other.
+    """
+    # Columns that no predictor has taken yet.
+    remaining = {name: p for p, name in enumerate(names)}
     recipe = getattr(model, "table_", None)
     plans = () if recipe is None or not set(recipe.features) <= set(names) else recipe.columns
-    result = []
+    predictors = []
     for plan in (plan for plan in plans if plan.kind in ("category", "number")):
-        columns = tuple(index.pop(name) for name in plan.features)
+        columns = tuple(remaining.pop(name) for name in plan.features)
         if plan.kind == "category":
-            rows, first = np.eye(len(columns)), np.zeros((1, len(columns)))
-            entries = [name.removeprefix(f"{plan.name}=") for name in plan.features]
-            values = np.array([*plan.levels[:1], *entries])
-            result.append(_Predictor(plan.name, columns, values, np.vstack([first, rows])))
+            # The first level, the reference, is zero in all columns; the others are one in their own.
+            indicators, reference = np.eye(len(columns)), np.zeros((1, len(columns)))
+            levels = [name.removeprefix(f"{plan.name}=") for name in plan.features]
+            values = np.array([*plan.levels[:1], *levels])
+            predictors.append(_Predictor(plan.name, columns, values, np.vstack([reference, indicators])))
         else:
-            result.append(_number(plan.name, columns, X))
-    result += [_number(name, (p,), X) for name, p in index.items()]
-    return sorted(result, key=lambda predictor: predictor.columns[0])
+            predictors.append(_numeric_predictor(plan.name, columns, X))
+    predictors += [_numeric_predictor(name, (p,), X) for name, p in remaining.items()]
+    return sorted(predictors, key=lambda predictor: predictor.columns[0])
 
 
-def _number(name: str, columns: tuple[int, ...], X: Array) -> _Predictor:
-    """Return a predictor of numbers; a column that marks missing entries is zero where it is set."""
-    values = np.unique(np.quantile(X[:, columns[0]], np.linspace(0.02, 0.98, GRID)))
+def _numeric_predictor(name: str, columns: tuple[int, ...], X: Array) -> _Predictor:
+    """Return a predictor of numbers, to be looked at along quantiles of its first column in X (N, p).
+
+    A second column marks missing entries. It is zero where the first one is set to a value.
+    """
+    values = np.unique(np.quantile(X[:, columns[0]], np.linspace(0.02, 0.98, GRID_SIZE)))
     entries = np.zeros((len(values), len(columns)))
     entries[:, 0] = values
     return _Predictor(name, columns, values, entries)
 
 
 def _fold_of_row(learners: Learners, rows: Array, *, in_blocks: bool, generator: Any) -> Array:
-    """Return the fold that holds each row out: blocks of each learner's rows, or random rows."""
+    """Return for each of ``rows`` (n,), positions among all learners' rows, the fold (n,) that holds it out.
+
+    Folds are random, or blocks of each learner's rows where neighbouring rows depend on each other.
+    """
     if not in_blocks:
-        return np.asarray(generator.permutation(np.arange(len(rows)) % FOLDS))
-    within = rows - learners.offsets[learners.owner[rows]]
-    return np.asarray(within * FOLDS // learners.sizes[learners.owner[rows]])
+        return np.asarray(generator.permutation(np.arange(len(rows)) % N_FOLDS))
+    position_in_learner = rows - learners.offsets[learners.owner[rows]]
+    return np.asarray(position_in_learner * N_FOLDS // learners.sizes[learners.owner[rows]])
 
 
 def _predicted(loss: Loss, model: Any, X: Array, predictor: _Predictor, blocks: Array) -> Iterator[Array]:
-    """Yield predictions (n, C) for each block of entries (n, c) in the predictor's place."""
-    blocks_at_once = max(1, MOST_CELLS // max(X.size, 1))
+    """Yield the predictions (n, C) for rows X (n, p) with the predictor's c columns replaced.
+
+    ``blocks`` (B, n, c) has B replacements, each with an entry for every row. Several are predicted in one
+    call, as calls cost more than rows.
+    """
+    blocks_at_once = max(1, MAX_CELLS_PER_CALL // max(X.size, 1))
     for start in range(0, len(blocks), blocks_at_once):
-        subset = blocks[start : start + blocks_at_once]
-        changed = np.tile(X, (len(subset), 1))
-        changed[:, predictor.columns] = subset.reshape(-1, len(predictor.columns))
-        yield from loss.predict(model, changed).reshape(len(subset), len(X), -1)
+        replacements = blocks[start : start + blocks_at_once]
+        changed = np.tile(X, (len(replacements), 1))
+        changed[:, predictor.columns] = replacements.reshape(-1, len(predictor.columns))
+        yield from loss.predict(model, changed).reshape(len(replacements), len(X), -1)
 
 
 @dataclass(frozen=True)
 class _ClusterModels:
-    """A cluster's models by fold, each with rows X (n, p) and responses (n, C) that it has not seen."""
+    """A cluster's models by fold, each with rows X (n, p) and responses y (n, C) that were held out of it."""
 
+    # Model, X and y of each fold.
     parts: tuple[tuple[Any, Array, Array], ...]
-    # Their losses, fold by fold.
+    # The losses (n,) of each fold's model on its held-out rows.
     losses: tuple[Array, ...]
+    # The variance of the response in the cluster, the unit of losses.
     variance: float
+    # The candidate's name.
     name: str
 
     @property
@@ -174,63 +201,79 @@ class _ClusterModels:
 
 
 def _fit_cluster(model: Any, members: Array, rows: Array, seed: int) -> _ClusterModels | None:
-    """Fit a cluster's models without each fold; None where none could be fitted."""
+    """Fit one model per fold on a cluster's ``rows`` outside the fold; None where none could be fitted.
+
+    The model is the candidate that most of the ``members``, positions of learners, selected.
+    """
     learners = model.record_.learners
     selection, loss = model.selection_.aligned_to(learners.ids), learners.loss
     name = Counter(selection.names[j] for j in members).most_common(1)[0][0]
+    # Of those who selected it the learner with the most rows lends its model, which is fitted anew.
     chosen = max((j for j in members if selection.names[j] == name), key=lambda j: selection.n_rows[j])
     generator = generator_for(seed, f"importance of the cluster of {learners.ids[members[0]]}")
     folds = _fold_of_row(learners, rows, in_blocks=selection.dependent, generator=generator)
     X, y = learners.X[rows], learners.y[rows]
     parts, losses = [], []
-    for fold in range(FOLDS):
-        validation = folds == fold
-        if not validation.any() or validation.all():
+    for fold in range(N_FOLDS):
+        held_out = folds == fold
+        if not held_out.any() or held_out.all():
             continue
-        fresh = seeded_copy(selection.models[chosen], integer_seed(generator))
+        fold_model = seeded_copy(selection.models[chosen], integer_seed(generator))
         try:
             with quiet_fits():
-                fresh.fit(X[~validation], loss.target(y[~validation]))
-            lost = loss.by_row(y[validation] - loss.predict(fresh, X[validation]))
+                fold_model.fit(X[~held_out], loss.target(y[~held_out]))
+            held_out_losses = loss.by_row(y[held_out] - loss.predict(fold_model, X[held_out]))
         # Too few rows, one class only: a candidate may fail in its own way.
         except Exception:
             continue
-        if np.isfinite(lost).all():
-            parts.append((fresh, X[validation], y[validation]))
-            losses.append(lost)
+        if np.isfinite(held_out_losses).all():
+            parts.append((fold_model, X[held_out], y[held_out]))
+            losses.append(held_out_losses)
     variance = loss.variance(y)
     return _ClusterModels(tuple(parts), tuple(losses), variance, name) if parts and variance > 0 else None
 
 
 def _rises(loss: Loss, fitted: _ClusterModels, predictor: _Predictor, generator: Any) -> tuple[float, float]:
-    """Return the mean rise of the loss when a predictor is shuffled, and its standard error."""
-    rises = []
-    for (model, X, y), before in zip(fitted.parts, fitted.losses, strict=True):
+    """Return the permutation importance of a predictor on held-out rows, and its standard error.
+
+    That is the mean rise of the loss when the predictor's columns are shuffled together, as a share of the
+    response's variance.
+    """
+    rises_by_fold = []
+    for (model, X, y), losses in zip(fitted.parts, fitted.losses, strict=True):
         shuffled = X[generator.permutation(len(X))][:, predictor.columns][None]
         (predicted,) = _predicted(loss, model, X, predictor, shuffled)
-        rises.append(loss.by_row(y - predicted) - before)
-    rise = np.concatenate(rises) / fitted.variance
-    return float(rise.mean()), float(rise.std() / np.sqrt(len(rise)))
+        rises_by_fold.append(loss.by_row(y - predicted) - losses)
+    rises = np.concatenate(rises_by_fold) / fitted.variance
+    return float(rises.mean()), float(rises.std() / np.sqrt(len(rises)))
 
 
 def _dependence(loss: Loss, fitted: _ClusterModels, predictor: _Predictor, column: int) -> Array:
-    """Return the mean prediction (B,) with the predictor set to each of its values."""
-    total = np.zeros(len(predictor.values))
+    """Return the partial dependence (B,) on held-out rows: the mean prediction with a value set in all rows.
+
+    There are B values of the predictor. Of classes the mean is that of the probability in ``column``.
+    """
+    sums = np.zeros(len(predictor.values))
     for model, X, _ in fitted.parts:
         blocks = np.repeat(predictor.entries[:, None], len(X), axis=1)
-        predictions = [loss.from_columns(rows) for rows in _predicted(loss, model, X, predictor, blocks)]
-        total += np.array([each.sum() if each.ndim == 1 else each[:, column].sum() for each in predictions])
-    return total / fitted.n_rows
+        by_value = [loss.from_columns(rows) for rows in _predicted(loss, model, X, predictor, blocks)]
+        sums += np.array(
+            [
+                predictions.sum() if predictions.ndim == 1 else predictions[:, column].sum()
+                for predictions in by_value
+            ]
+        )
+    return sums / fitted.n_rows
 
 
 def _label(model: Any, label: Any) -> tuple[Any, int]:
     """Return the class that shapes are about, and its column; None and 0 for numbers."""
-    known = getattr(model, "classes_", None)
-    if known is None:
+    distinct_labels = getattr(model, "classes_", None)
+    if distinct_labels is None:
         if label is not None:
             raise ValueError("The 'label' argument of measure_importance is for classes, not for numbers.")
         return None, 0
-    labels = known.tolist()
+    labels = distinct_labels.tolist()
     if label is not None and label not in labels:
         raise ValueError(
             f"The 'label' argument of measure_importance must be a class of the model, {listed(labels)}. "
@@ -287,46 +330,53 @@ def measure_importance(
         )
     label, column = _label(model, label)
     labels = model.partition_.aligned_to(learners.ids).labels
-    most = int(np.clip(MOST_SHUFFLED / learners.n_features, FEWEST_ROWS, MOST_ROWS))
+    max_rows = int(np.clip(MAX_SHUFFLED_CELLS / learners.n_features, FEWEST_ROWS, MOST_ROWS))
     fitted: dict[int, _ClusterModels] = {}
     for cluster in range(model.n_clusters_) if clusters is None else clusters:
         rows = np.flatnonzero(labels[learners.owner] == cluster)
-        if len(rows) > most:
-            rows = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
-        result = _fit_cluster(model, np.flatnonzero(labels == cluster), rows, seed) if len(rows) else None
-        if result is not None:
-            fitted[cluster] = result
+        if len(rows) > max_rows:
+            rows = rows[np.linspace(0, len(rows) - 1, max_rows).astype(int)]
+        cluster_models = (
+            _fit_cluster(model, members=np.flatnonzero(labels == cluster), rows=rows, seed=seed)
+            if len(rows)
+            else None
+        )
+        if cluster_models is not None:
+            fitted[cluster] = cluster_models
     if not fitted:
         raise ValueError("No cluster has enough rows for a model of its own: there is no importance to show.")
     names = predictor_names(model)
-    seen = np.vstack([X for each in fitted.values() for _, X, _ in each.parts])
-    predictors = _predictors(model, names, seen)
+    held_out_rows = np.vstack([X for models in fitted.values() for _, X, _ in models.parts])
+    predictors = _predictors(model, names, held_out_rows)
     generator = generator_for(seed, "importance")
-    measured = np.array(
+    # Of shape (K, p, 2): the rise of the loss, and its standard error.
+    rises = np.array(
         [
-            [_rises(learners.loss, each, predictor, generator) for predictor in predictors]
-            for each in fitted.values()
+            [_rises(learners.loss, models, predictor, generator) for predictor in predictors]
+            for models in fitted.values()
         ]
     )
-    importance = measured[:, :, 0]
-    top = np.argsort(-_shares(importance).mean(axis=0), kind="stable")[:n_shapes]
+    importance = rises[:, :, 0]
+    most_important = np.argsort(-_shares(importance).mean(axis=0), kind="stable")[:n_shapes]
     shapes = tuple(
         Shape(
-            predictors[p].name,
-            predictors[p].values,
-            np.array([_dependence(learners.loss, each, predictors[p], column) for each in fitted.values()]),
+            predictor=predictors[p].name,
+            values=predictors[p].values,
+            predictions=np.array(
+                [_dependence(learners.loss, models, predictors[p], column) for models in fitted.values()]
+            ),
         )
-        for p in top.tolist()
+        for p in most_important.tolist()
     )
-    losses = [np.concatenate(each.losses).mean() / each.variance for each in fitted.values()]
+    errors = [np.concatenate(models.losses).mean() / models.variance for models in fitted.values()]
     return Importance(
         clusters=np.array(list(fitted)),
         predictors=np.array([predictor.name for predictor in predictors]),
         importance=importance,
-        spread=measured[:, :, 1],
-        error=np.array(losses),
-        models=tuple(each.name for each in fitted.values()),
-        n_rows=np.array([each.n_rows for each in fitted.values()]),
+        spread=rises[:, :, 1],
+        error=np.array(errors),
+        models=tuple(models.name for models in fitted.values()),
+        n_rows=np.array([models.n_rows for models in fitted.values()]),
         shapes=shapes,
         label=label,
     )

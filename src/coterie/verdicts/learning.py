@@ -24,11 +24,12 @@ from coterie.method.weight_limits import within_reach
 ROW_BOUND = 25.0
 # Pseudo-rows with the variance of the typical learner, where rows are too few to show their own.
 PSEUDO_ROWS = 20.0
-# Numbers of rows differ more than other numbers do.
+# Numbers of rows may be this many times what is typical: they differ more than other numbers do.
 ROWS_REACH = 1000.0
-_MOST_DECAY = 1e6
+# The largest decay that is looked for, in rows: the error with m rows is 1 + decay / m times the noise.
+_MAX_DECAY = 1e6
 # Shares of the rows that are nearer to each other show no fall of the error; a splitter's are the same.
-_LEAST_STEP = 0.05
+_MIN_DIFFERENCE_OF_SHARES = 0.05
 
 
 @dataclass(frozen=True)
@@ -56,15 +57,26 @@ class ComparedErrors:
 
     @property
     def typical(self) -> float:
-        """The variance of the typical learner."""
+        """The geometric mean of the learners' variances of relative differences; one without learners."""
         return float(np.exp(np.sort(np.log(self.variances)).mean())) if len(self.variances) else 1.0
 
     def within_reach(self) -> ComparedErrors:
-        """Return the same with no learner's numbers far from what is typical; errors are then ratios."""
-        ratios = (self.early, self.own, self.distances)
-        early, alone, distances = (within_reach(part / self.others) for part in ratios)
-        rows, variances = within_reach(self.n_rows, ROWS_REACH), within_reach(self.variances)
-        return ComparedErrors(early, alone, np.ones(len(alone)), rows, variances, distances)
+        """Return the same with each learner's numbers bounded by multiples of what is typical.
+
+        No learner can then outweigh the others in the gain model. Errors are in units of those with others,
+        which are one.
+        """
+        early, own, distances = (
+            within_reach(errors / self.others) for errors in (self.early, self.own, self.distances)
+        )
+        return ComparedErrors(
+            early=early,
+            own=own,
+            others=np.ones(len(own)),
+            n_rows=within_reach(self.n_rows, ROWS_REACH),
+            variances=within_reach(self.variances),
+            distances=distances,
+        )
 
     def errors(self, share: Array | float, inflation: Array | float, typical: float) -> Array:
         """Return the standard errors of log ratios (L,), of models fitted on a share of the rows.
@@ -74,9 +86,11 @@ class ComparedErrors:
         independent rows would give it. ``inflation`` is the factor for rows that depend on each other; few
         rows vary as the ``typical`` learner's do.
         """
-        pooled = (self.n_rows * self.variances + PSEUDO_ROWS * typical) / (self.n_rows + PSEUDO_ROWS)
-        spread: Array = np.sqrt((1 + 1 / share) * inflation * pooled / self.n_rows)
-        return spread
+        shrunken_variances = (self.n_rows * self.variances + PSEUDO_ROWS * typical) / (
+            self.n_rows + PSEUDO_ROWS
+        )
+        standard_errors: Array = np.sqrt((1 + 1 / share) * inflation * shrunken_variances / self.n_rows)
+        return standard_errors
 
 
 @dataclass(frozen=True)
@@ -98,28 +112,45 @@ class LearnerErrors:
 def measure(
     early: Array, own_residuals: Array, others: Array, weights: Array | None, loss: Loss, rounding: float
 ) -> LearnerErrors:
-    """Measure one learner by its residuals (n, C); see `compare`."""
-    parts = early, own_residuals, others
-    known = np.all([np.isfinite(part).all(axis=1) for part in parts], axis=0)
-    if np.count_nonzero(known) < 2:
+    """Measure one learner's errors by three kinds of residuals (n, C), NaN where a row was not held out.
+
+    ``early`` and ``own_residuals`` are of own models of fewer and of more rows, ``others`` of predictions
+    with others. Only rows that all three have count, so that the same rows are compared. Errors below
+    ``rounding`` count as none.
+    """
+    residuals = early, own_residuals, others
+    held_out = np.all([np.isfinite(of_kind).all(axis=1) for of_kind in residuals], axis=0)
+    if np.count_nonzero(held_out) < 2:
         return LearnerErrors()
-    bound = ROW_BOUND * loss.noise_level(early[known])
-    first, own, shared = (loss.by_row(part[known], bound if bound > 0 else None) for part in parts)
-    weight = np.ones(len(own)) if weights is None else weights[known] / max(weights[known].mean(), 1e-300)
-    errors = [float(np.mean(weight * part)) for part in (first, own, shared)]
-    between = loss.by_row(own_residuals[known] - others[known], bound if bound > 0 else None)
+    bound = ROW_BOUND * loss.noise_level(early[held_out])
+    early_losses, own_losses, other_losses = (
+        loss.by_row(of_kind[held_out], bound if bound > 0 else None) for of_kind in residuals
+    )
+    row_weights = np.ones(len(own_losses))
+    if weights is not None:
+        row_weights = weights[held_out] / max(weights[held_out].mean(), 1e-300)
+    errors = [float(np.mean(row_weights * losses)) for losses in (early_losses, own_losses, other_losses)]
+    # The difference of two residuals of a row is that of the predictions.
+    distances = loss.by_row(own_residuals[held_out] - others[held_out], bound if bound > 0 else None)
     exact = max(errors[1:]) <= rounding
     if exact or not np.isfinite(errors).all():
         return LearnerErrors(exact=exact)
     errors = [max(error, rounding, 1e-12 * max(errors)) for error in errors]
-    relative = weight * (own / errors[1] - shared / errors[2])
-    variance = max(float(relative.var(ddof=1)), 1e-12)
-    distance = float(np.mean(weight * between))
-    return LearnerErrors((errors[0], errors[1], errors[2]), len(own), variance, distance)
+    relative_differences = row_weights * (own_losses / errors[1] - other_losses / errors[2])
+    return LearnerErrors(
+        errors=(errors[0], errors[1], errors[2]),
+        n_rows=len(own_losses),
+        variance=max(float(relative_differences.var(ddof=1)), 1e-12),
+        distance=float(np.mean(row_weights * distances)),
+    )
 
 
 def compared(each: Sequence[LearnerErrors]) -> tuple[ComparedErrors, Array, Array]:
-    """Return those who could be compared, who they are, and who is exact."""
+    """Return the errors of the learners who could be compared, who they are (L,), and who is exact (L,).
+
+    Who is exact has no error at all, alone or with others, so that nothing is left to compare.
+    """
+    # The six columns are in the order of the fields of `ComparedErrors`.
     rows = [(*one.errors, float(one.n_rows), one.variance, one.distance) for one in each if one.n_rows]
     measured, exact = np.array([one.n_rows > 0 for one in each]), np.array([one.exact for one in each])
     return ComparedErrors(*np.array(rows).reshape(-1, 6).T), measured, exact
@@ -138,36 +169,48 @@ def compare(
     ``early`` and ``own_residuals`` are of own models fitted on a smaller and a larger share of the rows.
     Errors below ``rounding`` (L,) are no errors: who has no other is exact, and cannot be compared.
     """
-    each = zip(early, own_residuals, others, weights, rounding.tolist(), strict=True)
+    by_learner = zip(early, own_residuals, others, weights, rounding.tolist(), strict=True)
     return compared(
-        [measure(first, own, shared, weight, loss, least) for first, own, shared, weight, least in each]
+        [
+            measure(
+                early=early_residuals,
+                own_residuals=late_residuals,
+                others=others_residuals,
+                weights=row_weights,
+                loss=loss,
+                rounding=smallest_error,
+            )
+            for early_residuals, late_residuals, others_residuals, row_weights, smallest_error in by_learner
+        ]
     )
 
 
 def decay_of(compared: ComparedErrors, shares: tuple[float, float]) -> float:
-    """Return how fast errors alone fall with more rows, from the errors at the two shares of the rows.
+    """Return the decay of the learning curve 1 + decay / m, from errors of models of two shares of the rows.
 
-    Learners count by their rows: with few rows, errors fall faster than 1 + decay / m says. No error falls by
-    more than the ratio of the shares, whatever the decay.
+    It is the decay with which errors would fall, from the smaller share to the larger, as much as they were
+    seen to. Learners count by their rows: with few rows, errors fall faster than the curve says. No error
+    falls by more than the ratio of the shares, whatever the decay.
     """
     smaller, larger = shares
-    if smaller + _LEAST_STEP >= larger or not len(compared.own):
+    if smaller + _MIN_DIFFERENCE_OF_SHARES >= larger or not len(compared.own):
         return 0.0
-    steepest = larger / smaller
+    largest_ratio = larger / smaller
     n_rows = np.sort(compared.n_rows)
-    falls = np.minimum(compared.early / compared.own, steepest) - 1
-    seen = float(np.sort(compared.n_rows * falls).mean())
+    relative_falls = np.minimum(compared.early / compared.own, largest_ratio) - 1
+    seen_fall = float(np.sort(compared.n_rows * relative_falls).mean())
 
-    def missing(decay: float) -> float:
+    def excess_fall(decay: float) -> float:
         """Return how much more errors would fall with a decay than they were seen to."""
-        return float((decay * (1 / smaller - 1 / larger) / (1 + decay / (larger * n_rows))).mean()) - seen
+        falls = decay * (1 / smaller - 1 / larger) / (1 + decay / (larger * n_rows))
+        return float(falls.mean()) - seen_fall
 
-    if missing(0.0) >= 0:
+    if excess_fall(0.0) >= 0:
         return 0.0
-    return float(brentq(missing, 0.0, _MOST_DECAY)) if missing(_MOST_DECAY) > 0 else _MOST_DECAY
+    return float(brentq(excess_fall, 0.0, _MAX_DECAY)) if excess_fall(_MAX_DECAY) > 0 else _MAX_DECAY
 
 
 def reached_with_all(n_rows: Array, share: Array | float, decay: float) -> Array:
-    """Return the error with all rows over that with a share of them, of shape (L,)."""
+    """Return the error of a model of all n rows over that of a share of them, (L,), by 1 + decay / m."""
     ratio: Array = (1 + decay / n_rows) / (1 + decay / (share * n_rows))
     return ratio

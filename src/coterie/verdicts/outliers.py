@@ -24,10 +24,10 @@ from coterie.records import Exchange, Partition
 from coterie.verdicts.cluster_fit import ClusterFit
 
 LARGEST = "largest"
-# A model is bad when on its peers it loses more than this many times what the typical model loses there,
-WORSE = 2.0
-# and more than this many standard deviations, in the log, above it.
-DEVIATIONS = 3.0
+# A score stands out if it is more than this many times the median score,
+MIN_RATIO_TO_MEDIAN = 2.0
+# and if its log is more than this many standard deviations above the median of the logs.
+MIN_STANDARD_DEVIATIONS = 3.0
 
 
 @dataclass(frozen=True)
@@ -83,98 +83,120 @@ class Outliers:
 def model_scores(
     exchange: Exchange, partition: Partition, cluster_fit: ClusterFit, block: int = 1024
 ) -> Array:
-    """Return how badly each learner's model predicts those that its data belong with, of shape (L,).
+    """Return how badly each of L learners' models predicts the learners that its data belong with (L,).
 
-    The score is the median over the peers of the model's loss, in units of the lower of the peer's noise and
-    its cluster's loss on it; infinite for a model without finite losses, NaN where there is no peer. Losses
-    are read in blocks of models. The records are of the same learners in the same order.
+    These are its peers: the others in its cluster, or the members of the nearest cluster for one that is
+    alone. The score is the median over peers of the model's loss there, over the loss that is usual there. It
+    is infinite for a model without finite losses, NaN without peers. The records are of the same learners in
+    the same order; losses are read for ``block`` models at a time.
     """
-    n, labels = len(partition.labels), partition.labels
-    usual = np.fmin(exchange.noise, cluster_fit.losses.min(axis=1))
-    # The cluster that each learner's data belong with: its own, or the nearest for one alone.
-    clusters_compared = np.where(np.bincount(labels)[labels] > 1, labels, cluster_fit.nearest_other)
-    scores = np.full(n, np.nan)
+    n_learners, labels = len(partition.labels), partition.labels
+    usual_losses = np.fmin(exchange.noise, cluster_fit.losses.min(axis=1))
+    peer_clusters = np.where(np.bincount(labels)[labels] > 1, labels, cluster_fit.nearest_other)
+    scores = np.full(n_learners, np.nan)
     # Where only landmarks were exchanged with, they are the peers that can be asked.
-    exchanged = np.arange(n) if exchange.landmarks is None else exchange.landmarks
-    for start in range(0, n, block):
-        models = slice(start, min(start + block, n))
+    evaluated_on = np.arange(n_learners) if exchange.landmarks is None else exchange.landmarks
+    for start in range(0, n_learners, block):
+        models = slice(start, min(start + block, n_learners))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            ratios = exchange.source.tile(models, exchanged) / usual[exchanged]
+            loss_ratios = exchange.source.tile(models, evaluated_on) / usual_losses[evaluated_on]
         for i in range(models.start, models.stop):
-            peers = labels == clusters_compared[i]
-            peers[i] = False
-            peers &= ~exchange.isolated
-            if peers[exchanged].any():
-                scores[i] = np.median(ratios[i - start, peers[exchanged]])
+            is_peer = labels == peer_clusters[i]
+            is_peer[i] = False
+            is_peer &= ~exchange.isolated
+            if is_peer[evaluated_on].any():
+                scores[i] = np.median(loss_ratios[i - start, is_peer[evaluated_on]])
     scores[exchange.isolated] = np.inf
     return scores
 
 
 def stand_out(scores: Array) -> Array:
-    """Tell which scores are far above what is typical, measured by the lower half of them.
+    """Tell which scores (L,) are far above the median; infinite ones are, NaN is not.
 
-    Up to half of the scores may be bad: the upper half does not enter the spread.
+    The standard deviation of the logs is estimated from the lower half of the scores, as up to half of them
+    may be bad.
     """
-    known = np.isfinite(scores)
-    if not known.any():
+    finite = np.isfinite(scores)
+    if not finite.any():
         return np.isinf(scores)
-    logs = np.log(np.maximum(scores[known], np.finfo(float).tiny))
-    middle = np.median(logs)
-    lower = middle - logs[logs <= middle]
-    bound = middle + max(np.log(WORSE), DEVIATIONS * float(np.sqrt(np.mean(lower**2))))
+    logs = np.log(np.maximum(scores[finite], np.finfo(float).tiny))
+    median = np.median(logs)
+    distances_below = median - logs[logs <= median]
+    standard_deviation = float(np.sqrt(np.mean(distances_below**2)))
+    bound = median + max(np.log(MIN_RATIO_TO_MEDIAN), MIN_STANDARD_DEVIATIONS * standard_deviation)
     outstanding: Array = np.isinf(scores)
-    outstanding[known] = logs > bound
+    outstanding[finite] = logs > bound
     return outstanding
 
 
 def bad_models(exchange: Exchange, partition: Partition, cluster_fit: ClusterFit) -> Array:
-    """Tell whose model disagrees with everybody though its data do not, of shape (L,)."""
+    """Tell which learners (L,) have good data and a bad model.
+
+    Some cluster of others predicts their rows well, or they have no finite losses; their own model predicts
+    their peers far worse than is usual.
+    """
     scores = model_scores(exchange, partition, cluster_fit)
     return stand_out(scores) & (cluster_fit.fits.any(axis=1) | exchange.isolated)
 
 
 def _trusted_clusters(partition: Partition, trusted: Any) -> Array:
-    """Return the clusters of the learners that the user trusts."""
+    """Return the numbers of the clusters that the user trusts; none where ``trusted`` is None.
+
+    ``trusted`` is ``"largest"``, the id of a learner, or ids: the clusters of these learners.
+    """
     if trusted is None:
         return np.empty(0, dtype=int)
+    # A learner may have the id "largest".
     if isinstance(trusted, str) and trusted == LARGEST and trusted not in partition.learner_ids.tolist():
+        # Clusters are numbered by size: 0 is the largest.
         return np.zeros(1, dtype=int)
-    wanted = [trusted] if isinstance(trusted, str) or not isinstance(trusted, Iterable) else list(trusted)
-    label = dict(zip(partition.learner_ids.tolist(), partition.labels.tolist(), strict=True))
-    wanted = [learner.item() if isinstance(learner, np.generic) else learner for learner in wanted]
-    unknown = [learner for learner in wanted if learner not in label]
-    if unknown or not wanted:
-        result = f"learner {listed(unknown)} is none" if unknown else "nobody was named"
+    ids = [trusted] if isinstance(trusted, str) or not isinstance(trusted, Iterable) else list(trusted)
+    cluster_of = dict(zip(partition.learner_ids.tolist(), partition.labels.tolist(), strict=True))
+    ids = [learner.item() if isinstance(learner, np.generic) else learner for learner in ids]
+    unknown = [learner for learner in ids if learner not in cluster_of]
+    if unknown or not ids:
+        reason = f"learner {listed(unknown)} is none" if unknown else "nobody was named"
         raise ValueError(
             "The 'trusted' argument must be None, 'largest' or ids of learners that shaped the clusters: "
-            f"{result}."
+            f"{reason}."
         )
-    return np.unique([label[learner] for learner in wanted])
+    return np.unique([cluster_of[learner] for learner in ids])
 
 
 def outliers_among(
     exchange: Exchange, partition: Partition, cluster_fit: ClusterFit, trusted: Any = None
 ) -> Outliers:
-    """Find the learners unlike the others, from records of the same learners in the same order."""
+    """Find the learners unlike the others; `find_outliers` explains the answer and ``trusted``.
+
+    The records are of the same learners in the same order. Bad data and a bad model show in different places
+    of the loss matrix: nobody predicts the bad rows, and the bad model predicts nobody.
+    """
     labels = partition.labels
-    clusters = _trusted_clusters(partition, trusted)
+    trusted_clusters = _trusted_clusters(partition, trusted)
     scores = model_scores(exchange, partition, cluster_fit)
     bad_model = stand_out(scores)
-    fits = cluster_fit.fits.any(axis=1)
+    fits_some_cluster = cluster_fit.fits.any(axis=1)
     unrelated = ~cluster_fit.related[labels]
-    # Where the largest cluster has no relation to show, lacking one makes nobody an outlier.
-    data = ~fits | (unrelated & cluster_fit.related[0])
-    if len(clusters):
-        outside = ~np.isin(labels, clusters)
-        # Whoever stands outside only because of its model is known by its rows: the trusted predict them.
-        only_model = bad_model & cluster_fit.fits[:, clusters].any(axis=1)
-        data = (data & ~cluster_fit.fits[:, clusters].any(axis=1)) | (outside & ~only_model)
-    data &= ~exchange.isolated
-    if len(data) == 1:
-        data = np.zeros_like(data)  # there is nobody to disagree with
+    # Where the largest cluster, number 0, predicts no better than a constant does, nobody need.
+    bad_data = ~fits_some_cluster | (unrelated & cluster_fit.related[0])
+    if len(trusted_clusters):
+        outside = ~np.isin(labels, trusted_clusters)
+        fits_trusted = cluster_fit.fits[:, trusted_clusters].any(axis=1)
+        # Trusted clusters predict the rows of who stands outside only because of its model.
+        bad_data = (bad_data & ~fits_trusted) | (outside & ~(bad_model & fits_trusted))
+    bad_data &= ~exchange.isolated
+    if len(bad_data) == 1:
+        bad_data = np.zeros_like(bad_data)  # there is nobody to disagree with
     with np.errstate(divide="ignore", invalid="ignore"):
         data_scores = cluster_fit.losses.min(axis=1) / exchange.noise
-    return Outliers(exchange.learner_ids, data, bad_model & ~data, data_scores, scores, clusters)
+    return Outliers(
+        learner_ids=exchange.learner_ids,
+        data=bad_data,
+        model=bad_model & ~bad_data,
+        data_scores=data_scores,
+        model_scores=scores,
+        trusted_clusters=trusted_clusters,
+    )
 
 
 def find_outliers(model: Any, trusted: Any = None) -> Outliers:

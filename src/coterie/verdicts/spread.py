@@ -42,12 +42,12 @@ SPREAD = SpreadRule()
 # Pseudo-rows of the coterie that are tried; the last says that all learners have the scale of their coterie.
 PSEUDO_ROWS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1e12)
 # A gain of fewer standard errors is taken for noise.
-STANDARD_ERRORS = 2.0
+MIN_STANDARD_ERRORS = 2.0
 
 
 @dataclass(frozen=True)
 class Residuals:
-    """Honest residuals of rows, learner by learner, and what their scatter may depend on.
+    """Out-of-fold residuals of rows, learner by learner, and what their scatter may depend on.
 
     ``values`` (N,) are known. ``owner`` (N,) is the position of each row's learner, who is in one of the
     ``clusters`` (M,). ``features`` (N, p + 1) are the predictors and the prediction, ``weights`` (N,) have
@@ -66,10 +66,10 @@ class Residuals:
         return len(self.clusters)
 
     def sums(self, values: Array) -> tuple[Array, Array]:
-        """Return the weight of each learner's rows, and the weighted sum of some values over them."""
-        size = self.n_learners
-        weighted = np.bincount(self.owner, self.weights * values, size)
-        return np.bincount(self.owner, self.weights, size), weighted
+        """Return each learner's sum of weights (M,), and the weighted sum (M,) of row ``values`` (N,)."""
+        n_learners = self.n_learners
+        weighted_sums = np.bincount(self.owner, self.weights * values, n_learners)
+        return np.bincount(self.owner, self.weights, n_learners), weighted_sums
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,20 @@ class Scales:
     pseudo_rows: float
 
     def of(self, clusters: Array, n_rows: Array, sums: Array) -> Array:
-        """Return scales of learners in some clusters (-1: in none) from sums of their absolute residuals."""
+        """Return the scales (M,) of learners: weighted means of their absolute residuals and the coterie's.
+
+        ``clusters`` (M,) are theirs, -1 for none; ``sums`` (M,) are of absolute residuals over ``n_rows``
+        (M,). The centre of all learners is last, where -1 finds it.
+        """
         scales: Array = (self.pseudo_rows * self.centres[clusters] + sums) / (self.pseudo_rows + n_rows)
         return scales
 
     def without_each(self, rows: Residuals, sizes: Array) -> Array:
-        """Return for each row the scale that its learner has without it; ``sizes`` (N,) are absolute."""
+        """Return for each row (N,) the scale that its learner has without this row.
+
+        ``sizes`` (N,) are absolute residuals. A residual in units of a scale that it had a part in would look
+        too small.
+        """
         n_rows, sums = rows.sums(sizes)
         other_sums = np.maximum(sums[rows.owner] - rows.weights * sizes, 0.0)
         other_rows = np.maximum(n_rows[rows.owner] - rows.weights, 0.0)
@@ -96,40 +104,56 @@ class Scales:
 
 
 def _centres(rows: Residuals, sizes: Array, pseudo_rows: float) -> Array:
-    """Return the typical scale of each cluster, shrunken to that of all, which is the last one."""
+    """Return the typical scale of each of K clusters, and of all learners last, of shape (K + 1,).
+
+    It is the geometric mean of the learners' mean absolute residuals, weighted by their rows. That of a
+    cluster is shrunken to that of all, which counts as ``pseudo_rows`` rows. ``sizes`` (N,) are absolute
+    residuals.
+    """
     n_rows, sums = rows.sums(sizes)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(sums / n_rows)
+        log_means = np.log(sums / n_rows)
     # A learner without residuals, or with zeros only, does not say what is typical.
-    logs, counts = np.where(np.isfinite(logs), logs, 0.0), np.where(np.isfinite(logs), n_rows, 0.0)
+    usable = np.isfinite(log_means)
+    log_means, row_counts = np.where(usable, log_means, 0.0), np.where(usable, n_rows, 0.0)
     n_clusters = int(rows.clusters.max(initial=0)) + 1
-    if not counts.any():
+    if not row_counts.any():
         return np.full(n_clusters + 1, np.finfo(float).tiny ** 0.5)
-    of_all = float(np.average(logs, weights=counts))
-    totals = np.bincount(rows.clusters, counts, n_clusters)
-    inside = np.bincount(rows.clusters, counts * logs, n_clusters)
-    shrunken = (inside + pseudo_rows * of_all) / (totals + pseudo_rows)
-    centres: Array = np.exp(np.r_[shrunken, of_all])
+    log_centre_of_all = float(np.average(log_means, weights=row_counts))
+    rows_of_cluster, sums_of_logs = (
+        np.bincount(rows.clusters, row_counts, n_clusters),
+        np.bincount(rows.clusters, row_counts * log_means, n_clusters),
+    )
+    log_centres = (sums_of_logs + pseudo_rows * log_centre_of_all) / (rows_of_cluster + pseudo_rows)
+    centres: Array = np.exp(np.r_[log_centres, log_centre_of_all])
     return centres
 
 
 def misfit(sizes: Array, scales: Array) -> Array:
-    """Return how badly scales describe absolute residuals: minus the log density of Laplace's law."""
+    """Return how badly scales (N,) describe absolute residuals ``sizes`` (N,), row by row.
+
+    That is minus the log density of the Laplace distribution, whose scale is the mean absolute residual.
+    """
     return np.log(scales) + sizes / scales
 
 
 def learn_scales(rows: Residuals, sizes: Array) -> Scales:
-    """Return the scales of coteries, and by how many pseudo-rows learners are shrunken to them."""
+    """Return the scales of coteries, and by how many pseudo-rows learners are shrunken to them.
 
-    def tried() -> Iterator[tuple[float, float, Scales]]:
-        """Yield the misfit of the scales at each number of pseudo-rows."""
+    ``sizes`` (N,) are absolute residuals. The number of pseudo-rows is chosen by leave-one-out
+    cross-validation: each residual is described by the scale that its learner has without it.
+    """
+
+    def scored_scales() -> Iterator[tuple[float, float, Scales]]:
+        """Yield the mean misfit, the number of pseudo-rows and the scales for each number that is tried."""
         for pseudo_rows in PSEUDO_ROWS:
             scales = Scales(_centres(rows, sizes, pseudo_rows), pseudo_rows)
             losses = misfit(sizes, scales.without_each(rows, sizes))
             # The last bits depend on the order of learners, and must not decide.
             yield round(float(np.average(losses, weights=rows.weights)), 9), pseudo_rows, scales
 
-    return min(tried(), key=lambda each: each[:2])[2]
+    # Of equals the fewest pseudo-rows are taken.
+    return min(scored_scales(), key=lambda scored: scored[:2])[2]
 
 
 @dataclass(frozen=True)
@@ -152,8 +176,11 @@ class Spread:
         return factor
 
 
-def _trees(rows: Residuals, target: Array, mine: Array, seed: int) -> BoostedTrees:
-    """Fit trees to the ``target`` (N,) of some rows."""
+def _fit_trees(rows: Residuals, target: Array, training: Array, seed: int) -> BoostedTrees:
+    """Fit boosted trees that predict the ``target`` (N,) from the features of the ``training`` rows (N,).
+
+    The target, an absolute residual in units of its scale, is never negative: trees add up on the log scale.
+    """
     trees = BoostedTrees(
         loss="poisson",
         learning_rate=SPREAD.rate,
@@ -164,44 +191,51 @@ def _trees(rows: Residuals, target: Array, mine: Array, seed: int) -> BoostedTre
         random_state=seed,
     )
     # Bins of weighted rows cost many times more.
-    weights = rows.weights[mine] if np.ptp(rows.weights) else None
-    return trees.fit(rows.features[mine], target[mine], weights)
+    weights = rows.weights[training] if np.ptp(rows.weights) else None
+    return trees.fit(rows.features[training], target[training], weights)
 
 
 def learn_spread(rows: Residuals, others: Array, seed: int) -> tuple[Spread, Array, Array]:
-    """Learn how the scatter depends on the row.
+    """Learn how the scatter of residuals depends on the row, beside its learner's scale.
 
-    Returns the factor as a function of the row; for each row the factor by trees that have not seen it; and
-    the same for other ``features`` of the rows, of shape (N, p + 1).
+    Return the factor as a function of the row, for each row the factor (N,) by trees that were not fitted on
+    it, and the same (N,) for ``others`` (N, p + 1), the features with another prediction in the last column.
+    Factors are one unless they describe held-out residuals significantly better.
     """
-    n, one = len(rows.values), np.ones(len(rows.values))
+    n, ones = len(rows.values), np.ones(len(rows.values))
     sizes = np.abs(rows.values)
     if n < 2 * SPREAD.rows_in_leaf or not sizes.any():
-        return Spread(), one, one
+        return Spread(), ones, ones
     generator = generator_for(seed, "how far residuals scatter")
-    fold, tree_seed = generator.permutation(n) % SPREAD.folds, integer_seed(generator)
-    kept = generator.permutation(n) < SPREAD.most_rows
+    # The draws are in this order: with another one, trees would grow in another way.
+    fold_of_row, tree_seed = generator.permutation(n) % SPREAD.folds, integer_seed(generator)
+    sampled = generator.permutation(n) < SPREAD.most_rows
     scales = learn_scales(rows, sizes).without_each(rows, sizes)
     target = np.minimum(sizes / scales, SPREAD.largest)
-    if not target[kept].any():
-        return Spread(), one, one
-    factors, elsewhere = np.empty(n), np.empty(n)
-    for k in range(SPREAD.folds):
-        selected, there = kept & (fold != k), fold == k
-        trees = _trees(rows, target, selected, tree_seed)
-        factors[there], elsewhere[there] = trees.predict(rows.features[there]), trees.predict(others[there])
+    if not target[sampled].any():
+        return Spread(), ones, ones
+    factors, other_factors = np.empty(n), np.empty(n)
+    for fold in range(SPREAD.folds):
+        held_out = fold_of_row == fold
+        trees = _fit_trees(rows, target, sampled & ~held_out, tree_seed)
+        factors[held_out], other_factors[held_out] = (
+            trees.predict(rows.features[held_out]),
+            trees.predict(others[held_out]),
+        )
     bounds = np.array([factors.min(), factors.max()])
-    elsewhere = np.clip(elsewhere, *bounds)
-    before, best = misfit(sizes, scales), (0.0, 0.0)
+    other_factors = np.clip(other_factors, *bounds)
+    misfit_without, (best_gain, best_power) = misfit(sizes, scales), (0.0, 0.0)
+    # The square root of the factor is the cautious choice, and no factor (power 0) the most cautious one.
     for power in (0.5, 1.0):
-        part = sizes / factors**power
-        losses = misfit(part, learn_scales(rows, part).without_each(rows, part)) + power * np.log(factors)
-        saved = rows.weights * (before - losses)
-        gain, error = float(saved.mean()), float(saved.std() / np.sqrt(n))
-        if gain > max(best[0], STANDARD_ERRORS * error):
-            best = gain, power
-    power = best[1]
-    if not power:
-        return Spread(), one, one
-    trees = _trees(rows, target, kept, tree_seed)
-    return Spread(trees, power, bounds), factors**power, elsewhere**power
+        scaled_sizes = sizes / factors**power
+        scales_left = learn_scales(rows, scaled_sizes).without_each(rows, scaled_sizes)
+        # The log of the factor makes densities of scaled residuals comparable with those of plain ones.
+        misfit_with = misfit(scaled_sizes, scales_left) + power * np.log(factors)
+        improvements = rows.weights * (misfit_without - misfit_with)
+        gain, error = float(improvements.mean()), float(improvements.std() / np.sqrt(n))
+        if gain > max(best_gain, MIN_STANDARD_ERRORS * error):
+            best_gain, best_power = gain, power
+    if not best_power:
+        return Spread(), ones, ones
+    trees = _fit_trees(rows, target, sampled, tree_seed)
+    return Spread(trees, best_power, bounds), factors**best_power, other_factors**best_power
