@@ -153,6 +153,7 @@ def test_newcomers_may_name_the_column_of_ids() -> None:
     assert np.isfinite(model.predict(more)).all()
 
 
+@pytest.mark.filterwarnings("ignore::coterie.OutsideFitWarning")
 def test_newcomers_are_standardised_by_their_own_rows() -> None:
     model = fitted(standardize="learner")
     X, y, groups = newcomers(20)
@@ -293,6 +294,7 @@ class Shy(RegressorMixin, BaseEstimator):
         return np.where((np.abs(X) > self.highest_).any(axis=1), np.nan, self.line_.predict(X))
 
 
+@pytest.mark.filterwarnings("ignore::coterie.OutsideFitWarning")
 def test_a_newcomer_whom_some_models_cannot_predict_is_placed_by_the_others() -> None:
     candidates = {i: {"lr": LinearRegression()} for i in DATA.learner_ids}
     candidates["learner 00"] = {"shy": clone(Shy())}
@@ -303,6 +305,7 @@ def test_a_newcomer_whom_some_models_cannot_predict_is_placed_by_the_others() ->
     assert model.admit(X, y, groups=groups).tolist() == [0, 1]
 
 
+@pytest.mark.filterwarnings("ignore::coterie.OutsideFitWarning")
 def test_far_newcomers_are_placed_though_every_similarity_underflows() -> None:
     model = fitted()
     X, y, groups = newcomers(30, n=2)
