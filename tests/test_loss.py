@@ -149,7 +149,10 @@ SQUARES = {
     ("collaboration/nested/sums.py", "response"): "second moments: a closed form of the loss",
     ("collaboration/nested/sums.py", "Z.shape[1]"): "number of predictors",
     ("kernels/affine.py", "learners.X - median_means"): "spread of predictors",
-    ("kernels/affine.py", "largest_predictions + self._sizes[:, -1].max()"): "size of the terms of a loss, for overflow",
+    (
+        "kernels/affine.py",
+        "largest_predictions + self._sizes[:, -1].max()",
+    ): "size of the terms of a loss, for overflow",
     ("kernels/affine.py", "term_sizes"): "size of the terms of a loss, for rounding",
     ("kernels/kmeans.py", "*"): "distances of k-means",
     ("kernels/matrix_free.py", "*"): "residuals of eigenvectors",
