@@ -152,8 +152,8 @@ SQUARES = {
     (
         "kernels/affine.py",
         "largest_predictions + self._sizes[:, -1].max()",
-    ): "size of the terms of a loss, for overflow",
-    ("kernels/affine.py", "term_sizes"): "size of the terms of a loss, for rounding",
+    ): "size of terms, for overflow",
+    ("kernels/affine.py", "term_sizes"): "size of terms, for rounding",
     ("kernels/kmeans.py", "*"): "distances of k-means",
     ("kernels/matrix_free.py", "*"): "residuals of eigenvectors",
     ("method/n_clusters/landmark_check.py", "n_learners"): "number of learners",
