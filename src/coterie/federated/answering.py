@@ -43,7 +43,10 @@ from coterie.verdicts.learning import LearnerErrors, measure
 
 
 def _loss_or_none(loss: float) -> float | None:
-    """Return a loss as messages hold it: None where it is infinite or too large to be sent."""
+    """Return a loss as messages hold it: None where it is infinite or too large to be sent.
+
+    Whoever concludes reads None as an infinite loss.
+    """
     return float(loss) if loss <= LARGEST else None
 
 
@@ -69,7 +72,8 @@ def _finite_or_none(value: float) -> float | None:
 def _finite_pair(mean: Any, error: Any) -> tuple[float, float]:
     """Return a mean and its standard error as two floats; refuse the question where one is not finite.
 
-    A mean is infinite where a cluster has no other member whose model could predict.
+    A mean is infinite where a cluster has no other member whose model could predict. Arrays of one entry are
+    taken, too: the local fit computes both for many learners at once.
     """
     mean_and_error = float(np.ravel(mean)[0]), float(np.ravel(error)[0])
     if not np.isfinite(mean_and_error).all():
@@ -84,6 +88,7 @@ def _excess_of_pairing(losses: AverageLosses, pairing: Pairing) -> tuple[float, 
     labelling, and the cluster that predicts each half of each member's rows.
     """
     forms = (pairing.labels, pairing.picks, pairing.other_labels, pairing.other_picks)
+    # Infinity minus infinity, of clusters with nobody to predict, is NaN, which `_finite_pair` refuses.
     with np.errstate(invalid="ignore"):
         return _finite_pair(*losses.paired_t(*(np.array(labels_or_picks) for labels_or_picks in forms)))
 
@@ -107,11 +112,15 @@ class _Answering:
         # Predictions of the site's rows by every member's model, of shape (M, n, C).
         predictions = np.full((len(self.sites), *site.learners.y.shape), np.nan)
         predictions[[self.sites.index(name) for name in peers.sites]] = peers.table
+        # With the bound at which losses of single rows are clipped; the noise level is that of the question.
         selection, _, _ = bounded_selection(site, [share_by_site[name] for name in self.sites])
         self.own_index = self.sites.index(site.name)
         noise_levels = np.array([member.noise for member in question.members])
+        # Noise levels from the question, not from the rows: whoever concludes has shrunk them towards each
+        # other.
         self.noise = float(noise_levels[self.own_index])
         model_weights = np.array([member.weight for member in question.members])
+        # Losses of clusters' averages on the two halves of the rows: one half judges what the other chose.
         self.losses = AverageLosses.of_one(
             learner=site.learners,
             selection=selection,
@@ -143,6 +152,7 @@ class _Answering:
                 **common_fields,
             )
             return
+        # Models are kept within bounds that follow from the responses that they were fitted on.
         means, variances = response_moments(shares_of_members)
         self.rows = SiteRows(
             y=site.learners.scalar_y,
@@ -167,6 +177,7 @@ class _Answering:
 
         A table has a row for each candidate variance of offsets and a column for each of slopes, by which the
         site would correct its cluster's average. From the tables of all sites, common variances are chosen.
+        Offsets and slopes are random effects: how a site's own line differs from its cluster's average.
         """
         labellings = [np.array(labels) for labels in self.question.labellings]
         if not labellings:
@@ -190,7 +201,8 @@ class _Answering:
 
         Errors are those of out-of-fold residuals, of shape (n, C), of three predictors: the site alone, the
         mixture, and the average of all models. ``n_replicates`` counts the bootstrap samples of rows behind
-        memberships.
+        memberships. The record `Verdict` explains each number; gains and advice are computed from them
+        elsewhere.
         """
         judging, losses = self.question.judging, self.losses
         if judging is None:
@@ -203,6 +215,7 @@ class _Answering:
         weights_by_fold = mixing_weights[: self.rows.n_folds]
         mixture_residuals = self._as_columns(self.rows.residuals(dictionary, weights_by_fold))
         all_residuals = y - self._as_columns(self.rows.average(np.zeros_like(labels)))
+        # Where every cluster has one member, own residuals stand in for those of the coterie.
         has_coteries = bool(np.bincount(labels).max() > 1)
         coterie_residuals = y - self._as_columns(self.rows.average(labels)) if has_coteries else own_residuals
         # Rows that depend on each other inflate the variance of means.
@@ -217,6 +230,8 @@ class _Answering:
         comparison = compare_with_own(losses, labels)
         excess = zip(comparison.excess[:, 0], comparison.errors[:, 0], strict=True)
         one_class = bool(of_one_class(self.site.learners)[0])
+        # Losses clipped per row, from which gains follow. Rows of one class compare nothing: all entries stay
+        # empty.
         bounded_errors = (
             LearnerErrors()
             if one_class
@@ -229,6 +244,8 @@ class _Answering:
                 rounding=SMALLEST_ERROR * self.noise,
             )
         )
+        # In which share of bootstrap samples each cluster predicts this site best; empty where none were
+        # drawn.
         membership: tuple[float, ...] = ()
         if n_replicates:
             stability = bootstrap_losses(
@@ -304,6 +321,7 @@ class _Answering:
             Line(tuple(slopes_and_intercept.tolist()), tuple(limits.tolist()))
             for slopes_and_intercept, limits in lines_and_limits
         )
+        # Classes have no common line: zeros stand in, since the message has a place for one.
         return np.zeros(own.lines.shape[-1]), (0.0, 0.0), lines
 
 
@@ -342,6 +360,7 @@ def answer(site: Site, shares: Sequence[Share], question: Question, *, n_replica
     answering = _Answering(site, shares, question)
     losses = answering.losses
     labellings = [np.array(labels) for labels in question.labellings]
+    # For each labelling, (K, 2): the site is the only learner here, with index 0.
     losses_on_halves = [losses.on_halves(labels)[:, 0] for labels in labellings]
     return Answer(
         site=site.name,

@@ -54,6 +54,7 @@ def _check_products(question: Question, answer: Answer) -> None:
     Each fold's table is a Gram matrix: symmetric, without negative eigenvalues, and with a row for the site's
     own model, for each average with an offset, and for each average with offset and slopes.
     """
+    # Mixing weights are learnt from these tables: impossible ones could give any weights.
     mixing, products = question.mixing, answer.products
     if (mixing is None) != (products is None):
         raise ProtocolError(f"{answer.site!r} did not answer the whole question.")
@@ -84,6 +85,7 @@ def check_answer(question: Question, answer: Answer) -> Answer:
     if stated_parts != expected_parts:
         raise ProtocolError(f"{answer.site!r} did not answer the whole question.")
     for labels, halves in zip(question.labellings, answer.halves, strict=True):
+        # A site's own cluster always predicts it: by its own model, where nobody else is there.
         if len(halves) != max(labels) + 1 or None in halves[labels[own_index]]:
             raise ProtocolError(f"{answer.site!r} did not answer for every cluster.")
     if any(np.shape(table) != (len(OFFSET_RATIOS), len(SLOPE_RATIOS)) for table in answer.likelihoods):
@@ -96,6 +98,7 @@ def check_answer(question: Question, answer: Answer) -> Answer:
             raise ProtocolError(f"{answer.site!r} did not judge every cluster.")
         if len(verdict.line) != len(question.units) + 1:
             raise ProtocolError(f"{answer.site!r} answered with a line of other columns.")
+        # Lines of classes, for each average and class; none where the response is a number.
         line_lengths = {len(line.values) for line in verdict.lines}
         n_parts = 2 * len(question.judging.mixing.labellings)
         if not line_lengths <= {len(question.units) + 1} or len(verdict.lines) % n_parts:
@@ -338,6 +341,7 @@ class AnsweredLosses:
                 for our_ratios, their_ratios in zip(mixing.ratios, earlier.ratios, strict=True)
             ):
                 continue
+            # The own model, the averages with an offset, and the averages with offset and slopes.
             columns = np.r_[0, 1 + indices, 1 + len(earlier.labellings) + indices]
             parts = [_products_of_columns(site_products, columns) for site_products in answered_products]
             # A site with fewer rows than folds has fewer folds.

@@ -84,7 +84,10 @@ def _text(value: Any, where: str) -> str:
 
 
 def _bytes(value: Any, where: str) -> bytes:
-    """Return the bytes that a text in base64 stands for; refuse anything else."""
+    """Return the bytes that a text in base64 stands for; refuse anything else.
+
+    Letters outside of base64 are refused, not skipped.
+    """
     if not isinstance(value, str):
         raise _wrong_value(where, "text in base64", value)
     try:
@@ -94,7 +97,10 @@ def _bytes(value: Any, where: str) -> bytes:
 
 
 def _flag(value: Any, where: str) -> bool:
-    """Return a JSON boolean; refuse anything else."""
+    """Return a JSON boolean; refuse anything else.
+
+    Zero and one are no booleans here: a text has one reading only.
+    """
     if not isinstance(value, bool):
         raise _wrong_value(where, "true or false", value)
     return value

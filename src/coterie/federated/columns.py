@@ -87,6 +87,7 @@ def describe_column(name: str, series: Any, fewest: int = FEWEST_WITH_LEVEL) -> 
     if kind == "left out" and (series.dtype.is_numeric() or series.dtype == nw.Boolean):
         # Constant or empty here, it may vary elsewhere.
         kind = "number"
+    # NaN in a column of floats is a gap, too. Few gaps are not mentioned: they could point to single rows.
     with_gaps = series.cast(nw.Float64).fill_nan(None) if series.dtype.is_float() else series
     has_gaps = int(with_gaps.is_null().sum()) >= fewest
     levels = _frequent_levels(series, fewest) if kind == "category" else ()
@@ -273,6 +274,7 @@ def agree(messages: Sequence[Columns]) -> Encoding:
         raise ProtocolError("No site has described its columns yet: run `coterie columns` at every site.")
     voters = sorted(messages, key=lambda message: message.site)
     votes_for_targets = Counter(message.target.name for message in voters)
+    # The target of most sites counts; sites with another one have no say.
     target = max(votes_for_targets, key=lambda name: votes_for_targets[name])
     notes = [
         f"{message.site!r} predicts {message.target.name!r} and has no say."
@@ -290,6 +292,7 @@ def agree(messages: Sequence[Columns]) -> Encoding:
         having_it = [
             (site, notes_of_site[name]) for site, notes_of_site in by_site.items() if name in notes_of_site
         ]
+        # For each column the kind that most sites state, among number, category, date and left out.
         votes_for_kinds = Counter(note.kind for _, note in having_it)
         kind = max(votes_for_kinds, key=lambda kind: votes_for_kinds[kind])
         same_kind = [(site, note) for site, note in having_it if note.kind == kind]
@@ -308,6 +311,7 @@ def agree(messages: Sequence[Columns]) -> Encoding:
             )
     notes += [f"Column {plan.name!r} is {plan.remark}." for plan in plans if plan.kind == "left out"]
     try:
+        # Only a check: plans that no table could be encoded by are refused here.
         TableEncoder.from_columns(tuple(plans))
     except ValueError as error:
         raise ProtocolError(str(error)) from None

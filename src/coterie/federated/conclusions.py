@@ -177,6 +177,7 @@ class Conclusion:
         require(all_predict, "A conclusion must say how every site predicts.")
         sites_in_mixtures = {member for mixture in self.mixtures.values() for member in mixture.weights}
         require(sites_in_mixtures <= set(sites), "A mixture has a model that the conclusion does not name.")
+        # Clusters are called coteries in what a person reads.
         labels = {row.cluster for row in self.gains}
         require(labels == set(range(len(labels))), "Coteries must be numbered from 0.")
         require(all(row.n_rows >= FEWEST_ROWS for row in self.gains), "A site has too few rows.")
@@ -219,6 +220,7 @@ class Conclusion:
             raise ProtocolError("The conclusion is about moments: it has no mixture of models.")
         if using == "alone" or (using == "verdict" and row.verdict == STAY_ALONE):
             own_mixture = self.mixtures[site]
+            # Alone means: all weight on the own model, and a line of zeros.
             own_parts = (ClassMixturePart(1.0, {site: 1.0}),) if self.classes else ()
             return Mixture(
                 weights={site: 1.0},

@@ -29,7 +29,8 @@ def _losses_of_models(members: Sequence[AveragedSite], scores: Mapping[str, Scor
     """Return the mean loss of each member's model on each member's rows, of shape (M, M).
 
     Rows are models and columns are sites. NaN stands where a model failed, and on the diagonal: a site's own
-    model has seen its rows, and takes no part in the averages there.
+    model has seen its rows, and takes no part in the averages there. They are those of the scores, before
+    anything was bounded.
     """
     losses_by_scorer = [
         [scores[scorer.site].losses.get(model.site) for model in members] for scorer in members
@@ -88,7 +89,7 @@ def _excess_of(
 
     ``halves`` has the site's losses (K, 2) by tidy labelling, and ``half_sizes`` (2,) its rows in both
     halves. ``own_index`` is the site's index among the members. None where a labelling's losses were not
-    stated.
+    stated. The excess that the site stated itself is compared with this one.
     """
     mean_losses = []
     forms = (pairing.labels, pairing.picks), (pairing.other_labels, pairing.other_picks)
@@ -109,8 +110,10 @@ def _objects_falsely(
 ) -> bool:
     """Tell whether a site states an excess of one labelling over another that its losses contradict.
 
-    ``level`` is the site's noise level, the unit of what counts as rounding.
+    ``level`` is the site's noise level, the unit of what counts as rounding. A false excess could talk the
+    method out of a labelling that suits all other sites.
     """
+    # By labelling, the site's losses (K, 2) on both halves of its rows; infinite where nobody could predict.
     halves: dict[Labels, Array] = {}
     for earlier_round in answered:
         if site in earlier_round.answers:
@@ -143,7 +146,8 @@ def _contradicts_itself(share: Share, noise: float, before: Sequence[Answer], an
     """Tell whether a verdict states other errors than the residual products of the same site give.
 
     ``before`` has all answers of the site, and ``noise`` is its noise level. Bounded losses must not exceed
-    the errors either, and no number of rows that of the share.
+    the errors either, and no number of rows that of the share. A verdict comes last: whoever changes its
+    errors then could claim any gain.
     """
     verdict = answer.verdict
     if verdict is None:
@@ -193,6 +197,7 @@ def contradictions(participants: Participants, answered: Sequence[Answered]) -> 
         ):
             if too_much:
                 reasons[member.site] = "It states that averages lose more than their models do."
+    # Rounds in which somebody answered who is left out now are of other averages.
     rounds_of_participants = [
         earlier_round for earlier_round in answered if set(earlier_round.answers) <= set(answers_by_site)
     ]

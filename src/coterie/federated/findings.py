@@ -78,6 +78,7 @@ def _cluster_fit(
             fits=np.isfinite(unknown_losses),
             related=all_related,
         )
+    # Infinite excess: nobody of the cluster could predict the member.
     excess, errors = np.full(outcomes.losses.shape, np.inf), np.zeros(outcomes.losses.shape)
     for index, verdict in enumerate(outcomes.verdicts):
         for k, mean_and_error in enumerate(verdict.clusters):
@@ -85,6 +86,7 @@ def _cluster_fit(
                 excess[k, index], errors[k, index] = mean_and_error
     constant_excess, constant_errors = np.array([verdict.constant for verdict in outcomes.verdicts]).T
     coterie_excess = (*np.array([verdict.coterie for verdict in outcomes.verdicts]).T, sizes)
+    # By how many standard deviations losses exceed what probabilities claim; numbers claim nothing.
     cluster_beyond: Array | None = None
     coterie_beyond: Array | None = None
     if all(verdict.beyond for verdict in outcomes.verdicts):
@@ -129,6 +131,7 @@ def _comparisons(n_sites: int, member_indices: Array, outcomes: MemberOutcomes) 
     ``member_indices`` (M,) are the members' indices among ``n_sites``. A site outside the members could not
     be compared, and takes all of its prediction from its own model.
     """
+    # For sites outside the members: nothing compared, rows independent, all weight on the own model.
     learner_errors, inflation, own_weights = [LearnerErrors()] * n_sites, np.ones(n_sites), np.ones(n_sites)
     one_class = np.zeros(n_sites, dtype=bool)
     for index, verdict in zip(member_indices.tolist(), outcomes.verdicts, strict=True):
@@ -206,6 +209,7 @@ def _class_parts(
     n_columns = len(lines) // (2 * n_shared)
     lines_by_average = [tuple(lines[first : first + n_columns]) for first in range(0, len(lines), n_columns)]
     averages = [_positive_weights(members, row) for row in parts]
+    # Each entry: share in the mixture, models' weights, lines. Averages come twice, so k counts to 2 E.
     weighed: list[tuple[float, dict[str, float], tuple[Line, ...]]] = [(shares[0], averages[0], ())]
     weighed += [(shares[1 + k], averages[1 + k % n_shared], lines_by_average[k]) for k in range(2 * n_shared)]
     return tuple(
@@ -232,6 +236,7 @@ def _mixtures(
         ranges = np.array([verdict.range for verdict in outcomes.verdicts]).reshape(-1, 2)
         plausible_ranges = shared_ranges(ranges, partition.labels[member_indices][: len(ranges)]).tolist()
         plausible = [(low, high) for low, high in plausible_ranges]
+    # A single member has no verdict and keeps its own model, hence the zip that is not strict.
     for index, (site, verdict) in enumerate(zip(members, outcomes.verdicts, strict=False)):
         model_weights, parts = (
             _positive_weights(members, outcomes.models[index]),
@@ -326,8 +331,10 @@ def conclusion_from(
     one of them. ``rounds`` counts the rounds of questions; ``settings`` are those to conclude again by.
     """
     partition = search_result.partition
+    # Sites are sorted, so that members are found in the partition by bisection.
     member_indices = np.searchsorted(partition.learner_ids, search_result.learner_ids)
     if outcomes is None:
+        # A single member is compared with nobody: everything measured stays empty.
         no_losses = np.zeros((0, len(member_indices)))
         outcomes = MemberOutcomes(models=np.ones((0, 0)), own=np.ones(0), verdicts=(), losses=no_losses)
         member_indices = member_indices[:0]

@@ -100,6 +100,7 @@ def _content(path: Path) -> bytes:
     Anybody may put files into the folder: reading a pipe would never end.
     """
     try:
+        # Of a link itself, not of the file behind it, which could be anywhere on this machine.
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
             raise ProtocolError("It is no plain file.")
@@ -213,6 +214,7 @@ class SealedFolder:
             try:
                 content = _content(path)
                 if answers_of is not None:
+                    # Answers of others are skipped by their headers, unread: there may be many.
                     header, _ = read_header(content)
                     if header.kind == "answer" and header.site != answers_of:
                         continue
@@ -271,6 +273,7 @@ class SealedFolder:
                 return False
             self._make_room(path)
         try:
+            # A fresh file must not exist yet: whoever writes at the same time is not overwritten.
             write_bytes(path, seal(message, signer), fresh=not taken)
         except FileExistsError:
             raise ProtocolError(f"{path.name!r} has just been written by somebody else.") from None

@@ -57,6 +57,7 @@ def response_moments(shares: Sequence[Share]) -> tuple[Array, Array]:
         means = np.array([[share.response_mean] for share in shares])
         return means, np.array([share.response_variance for share in shares])
     shares_of_classes = np.array([share.class_shares for share in shares])
+    # Two classes need one indicator, that of the second class.
     indicator_means = shares_of_classes[:, 1:] if len(classes) == 2 else shares_of_classes
     return indicator_means, (indicator_means * (1 - indicator_means)).sum(axis=1)
 

@@ -84,6 +84,7 @@ class Share:
         """Refuse a share whose names or numbers are out of range."""
         check_site(self.site)
         check_classes(self.classes)
+        # Shares of classes: one each, none negative, and one in sum but for rounding.
         shares_are_whole = (
             len(self.class_shares) == len(self.classes) and min(self.class_shares, default=0.0) >= 0
         )
@@ -179,7 +180,10 @@ def _check_labels(labels: tuple[int, ...], n_members: int) -> None:
 
 
 def _check_picks(picks: Picks, labels: tuple[int, ...]) -> None:
-    """Refuse picks that do not name, for each half of every member, a cluster of the labelling."""
+    """Refuse picks that do not name, for each half of every member, a cluster of the labelling.
+
+    A pick is the cluster whose average predicts one half of a member's rows.
+    """
     require(len(picks) == len(labels), "There must be picks for every member.")
     clusters = set(range(max(labels) + 1))
     require(clusters.issuperset(k for pair in picks for k in pair), "A pick is out of range.")
@@ -255,6 +259,7 @@ class JudgingQuestion:
 
     def __post_init__(self) -> None:
         """Refuse weights without one table per member, all of the same shape, with every column."""
+        # The own model, and each average twice: with an offset, and with offset and slopes.
         n_columns = 2 * len(self.mixing.labellings) + 1
         table_shapes = {(len(table), len(row)) for table in self.weights for row in table}
         require(
@@ -302,6 +307,7 @@ class Question:
         )
         require(sites == sorted(set(sites)), "The members of a question must differ and be sorted.")
         require(min(self.units, default=0.0) >= 0, "A unit is negative.")
+        # Everything with a label for each member is checked, wherever it stands in the question.
         mixings = [self.mixing, None if self.judging is None else self.judging.mixing]
         mixed_labellings = [
             labels for mixing in mixings if mixing is not None for labels in mixing.labellings
@@ -338,6 +344,7 @@ class Products:
 
     def __post_init__(self) -> None:
         shapes = {(len(table), len(row)) for table in self.folds for row in table}
+        # All folds have tables of one square shape, a row and a column for each predictor that is mixed.
         are_square = len(shapes) == 1 and all(rows == columns for rows, columns in shapes)
         require(
             are_square and len(self.counts) == len(self.folds) > 1, "Products come as square tables by fold."
@@ -394,6 +401,7 @@ class Verdict:
 
     def __post_init__(self) -> None:
         """Refuse a verdict whose numbers are out of range."""
+        # Excesses may be negative, their standard errors may not.
         standard_errors = [
             pair[1] for pair in (*self.clusters, self.constant, self.coterie) if pair is not None
         ]
@@ -448,6 +456,8 @@ class Answer:
         )
         require(all(loss >= 0 for loss in losses), f"{self.site!r} answered a negative loss.")
         require(all(pair[1] >= 0 for pair in self.pairings), f"{self.site!r} answered a negative spread.")
+        # All tables have one grid of variances. Log-likelihoods are relative to the largest, so none is
+        # positive.
         row_lengths = {len(row) for table in self.likelihoods for row in table}
         require(len(row_lengths) <= 1, f"The likelihoods of {self.site!r} are no tables.")
         largest = max((number for table in self.likelihoods for row in table for number in row), default=0.0)

@@ -120,6 +120,7 @@ def _up_to_date(shares: Mapping[str, Share], scores: dict[str, Score]) -> dict[s
         # By model: how many sites have not scored it.
         n_not_scoring = Counter(other for unscored in unscored_by.values() for other in unscored)
         # Somebody who came late is lacked by many; somebody who has not scored again lacks many.
+        # The site with most gaps, on its own side or on the others'; of equals the first by name.
         worst = max(sites, key=lambda each_site: max(len(unscored_by[each_site]), n_not_scoring[each_site]))
         if len(unscored_by[worst]) >= n_not_scoring[worst]:
             waiting[worst] = (

@@ -147,6 +147,7 @@ def make_site(
     given_names = columns if columns is not None else column_names(X)
     groups = np.array([site] * len(y), dtype=object)
     learners = gather_learners(X, y, groups, loss=loss_of(known_classes), caller="make_site")
+    # Select: the site chooses its model among the candidates by cross-validation.
     competing = ForClasses(candidates) if known_classes else candidates
     selection = select_models(learners, candidates=competing, order=order, random_state=seed)
     feature_names = (
@@ -158,6 +159,7 @@ def make_site(
         raise ValueError(
             f"{len(feature_names)} names do not fit {learners.n_features} columns: pass one each."
         )
+    # Names of the candidates go into the message, the models themselves stay here.
     specified = [candidates] if isinstance(candidates, str) else list(candidates)
     sets = tuple(candidates_per_learner(competing, learners.ids.tolist()))
     candidate_names = tuple(map(str, specified))
@@ -237,6 +239,7 @@ def evaluate_peers(site: Site, shares: Sequence[Share]) -> Peers:
     comparable = [peer for peer in shares if is_comparable(site, peer)]
     _evaluate_new_models(site, [peer for peer in comparable if peer.sha not in site.seen])
     not_comparable = [peer for peer in shares if not is_comparable(site, peer)]
+    # A trouble is a sentence in place of predictions: a stranger's model may fail, and the others go on.
     own_columns = site.columns, site.target, site.classes
     predictions_or_reasons: dict[str, Any] = {
         peer.site: other_columns(peer, *own_columns) for peer in not_comparable
@@ -289,6 +292,7 @@ def predict(
     if evaluated.troubles:
         index, reason = next(iter(evaluated.troubles.items()))
         raise ProtocolError(f"The model of {members[index].site!r} {reason}.")
+    # Classes: probabilities are kept within what each model's number of rows can show, then mixed.
     if n_classes:
         if site not in by_site:
             raise ProtocolError(f"The share of {site!r}, which says how many rows it has, is not here.")
@@ -300,6 +304,7 @@ def predict(
         class_columns = mixed_parts_of(mixture, [member.site for member in members], by_model, rows)
         probabilities: Array = loss_of(conclusion.classes).from_columns(np.clip(class_columns, *own_limits))
         return probabilities
+    # Numbers: each model is kept near its own site's responses; alone, within the range of the site's own.
     limits_by_model = [
         _plausible_range(member) if mixture.range is None else np.array(mixture.range) for member in members
     ]
@@ -325,6 +330,7 @@ def mixed_parts_of(mixture: Mixture, sites: Sequence[str], probabilities_by_mode
         weights = np.array([part.weights.get(site, 0.0) for site in sites])
         average = np.einsum("m,mnc->nc", weights, probabilities_by_model)
         if part.lines:
+            # Of one average: lines (1, C, p + 1) and their limits (1, C, 2).
             lines = OwnLines(
                 np.array([[line.values for line in part.lines]]),
                 np.array([[line.limits for line in part.lines]]),

@@ -150,12 +150,14 @@ def _with_strangers_known(losses: Array, noise: Array) -> Array:
     """
     # Whoever has little noise, as a site of one class has, is far from every model in units of its own noise.
     unit = np.maximum(noise, np.median(noise))
+    # What each model loses on each site, in units of noise; a site's own model does not count.
     ratios = losses / unit
     np.fill_diagonal(ratios, np.inf)
     best_ratios = ratios.min(axis=0)
     largest_usual = WEIGHT_LIMITS.ratio * np.median(best_ratios)
     # If its own model suits nobody else either, the site tells the truth: its losses stay.
     is_stranger = (best_ratios > largest_usual) & (ratios.min(axis=1) <= largest_usual)
+    # Transposed: the stranger's own model on the others' rows, in place of their models on its rows.
     corrected = np.where(is_stranger, ratios.T * unit, losses)
     np.fill_diagonal(corrected, losses.diagonal())
     return corrected
@@ -165,7 +167,7 @@ def _exchange_of_scores(participants: Participants) -> Exchange:
     """Return the losses and noise levels of M sites as an exchange, the record that clustering starts from.
 
     Every number may be a lie: failures, noise levels and losses that only one site speaks for are bounded by
-    what the others say.
+    what the others say. A site is isolated where a loss of its model stays infinite.
     """
     sites = list(participants.shares)
     stated_losses = [[participants.scores[scorer].losses[model].value for scorer in sites] for model in sites]
@@ -175,6 +177,7 @@ def _exchange_of_scores(participants: Participants) -> Exchange:
     tied = np.array([participants.scores[site].tied for site in sites])
     n_rows = np.array([participants.shares[site].n_rows for site in sites])
     losses = _with_failures_counted(losses)
+    # More for tied sites (mostly one response), shrunk towards the median, and within a factor of it.
     noise = within_reach(shrunken_levels(cautious_levels(noise_levels, n_rows, tied), noise_variances))
     losses = _with_strangers_known(losses, noise)
     return Exchange(
@@ -190,6 +193,7 @@ def _members(participants: Participants, exchange: Exchange) -> list[AveragedSit
     """Return the sites whose models take part in averages, with what each model weighs there.
 
     A model weighs more with more rows, less noise, and smaller losses on other sites: see `model_weights`.
+    The noise levels are those of the exchange, which no single site decides.
     """
     sites = exchange.learner_ids.tolist()
     n_rows = np.array([participants.shares[site].n_rows for site in sites])
@@ -365,6 +369,7 @@ def conclude(
         largest_count(len(members), n_clusters, settings.max_clusters),
         settings.refine_rounds,
     )
+    # Spectral clustering for each number of clusters: where Refine, which moves single sites, starts from.
     evidence = Evidence(
         finite_exchange,
         resolve_scale(finite_exchange, settings.scale),
@@ -372,8 +377,10 @@ def conclude(
         settings.seed,
         n_rows,
     )
+    # A given number needs itself and one cluster of all; a rule looks at every number.
     fixed_counts = [] if isinstance(n_clusters, str) else [min(n_clusters, len(members)), 1]
     _ask_ahead(evidence, losses, fixed_counts or range(1, largest_n_clusters + 1), rounds)
+    # Resolutions are coarser and finer partitions, whose averages are mixed beside those of the coteries.
     evidence_of_resolutions, counts_of_resolutions = resolution_evidence(
         finite_exchange, n_rows, settings.seed
     )
@@ -384,6 +391,7 @@ def conclude(
         resolutions = average_labels(finite_exchange, losses, n_rows, settings.seed, rounds)
     except NotAnsweredError:
         return losses.question_now()
+    # Tidy labels are numbered in the order in which they first appear, so that equal partitions look equal.
     final_labels = tidy_labels(search_result.partition.aligned_to(search_result.learner_ids).labels)
     if losses.has_questions:
         # One of these will be chosen. Residual products, which weights are learnt from, are asked for at once
@@ -396,11 +404,13 @@ def conclude(
         distinct_labellings = {labels.tobytes(): labels for labels in labellings}
         losses.ask_products(_mixing_question(list(distinct_labellings.values()), losses))
         return losses.question_now()
+    # A member alone has nobody to learn with: it needs no further question.
     outcomes = None
     if len(members) > 1:
         outcomes = _member_outcomes(participants, finite_exchange, losses, final_labels, resolutions)
         if outcomes is None:
             return losses.question_now()
+    # What readers shall know of numbers that are possible and yet far from the others'.
     notes = (*strange_numbers(participants), *losses.objectors(final_labels))
     concluded = conclusion_from(
         participants=participants,

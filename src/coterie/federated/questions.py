@@ -141,6 +141,7 @@ def _following(questions: Sequence[Question], contents: FolderContents) -> list[
         except ProtocolError:
             continue
         if isinstance(outcome, Question):
+            # Two machines may round weights differently, hence the comparison up to rounding.
             expected += [question for question in questions if _is_same(question, outcome)]
     return expected
 
@@ -160,6 +161,7 @@ def due_questions(
     unanswered = open_questions(contents, site)
     answered_before = [question for question in unanswered if question_key(question) in remembered]
     new = [question for question in unanswered if question_key(question) not in remembered]
+    # Many questions together could be solved for single rows, so that their number has a limit.
     n_left = max(0, MOST_QUESTIONS - len(_answered_keys(contents, site, remembered)))
     if len(new) > n_left:
         expected = _following(new, read_all())

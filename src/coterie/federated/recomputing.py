@@ -16,7 +16,10 @@ ROUNDING = 1e-6
 
 
 def _numbers_of_lines(mixture: Mixture) -> list[float]:
-    """Return slopes, intercepts and limits of all lines in a mixture of classifiers, as one flat list."""
+    """Return slopes, intercepts and limits of all lines in a mixture of classifiers, as one flat list.
+
+    Two conclusions are compared number by number.
+    """
     lines = [line for part in mixture.parts for line in part.lines]
     return [number for line in lines for number in (*line.values, *line.limits)]
 
@@ -30,6 +33,7 @@ def _predict_alike(ours: Mixture, theirs: Mixture, sites: Sequence[str]) -> bool
     our_shares, their_shares = (
         [mixture.weights.get(site, 0.0) for site in sites] for mixture in (ours, theirs)
     )
+    # Parts exist for classes only: averages of models, with a line for each class or none.
     if [len(part.lines) for part in ours.parts] != [len(part.lines) for part in theirs.parts]:
         return False
     our_shares += [part.weights.get(site, 0.0) for part in ours.parts for site in sites]
@@ -83,6 +87,7 @@ def check_conclusion(
     recomputed = conclude(shares, scores, answered, settings=settings, leave_out=left_out)
     if not isinstance(recomputed, Conclusion):
         raise ProtocolError(f"The files that the conclusion was made from are not all here: {remedy}")
+    # Who is with whom and what is advised must be equal; numbers in mixtures may differ by rounding.
     clusters_and_verdicts = [
         [(row.learner, row.cluster, row.verdict) for row in stated.gains]
         for stated in (conclusion, recomputed)

@@ -130,6 +130,7 @@ def unseal(content: bytes, known_keys: Mapping[str, str] | None = None) -> Seale
         raise ProtocolError("Its content was changed after it was sealed: copy it again.")
     _check_signature(header, known_keys)
     message = decode(body, header.kind)
+    # A site's key counts for the name in the header: the message must not speak for another one.
     if speaker_of(message) != header.site:
         raise ProtocolError(f"It is sealed for {header.site!r} and speaks for {speaker_of(message)!r}.")
     return Sealed(header, message)

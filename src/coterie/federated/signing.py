@@ -95,6 +95,7 @@ def is_signed(content: bytes, public: str, signature: str) -> bool:
 
     try:
         point = bytes.fromhex(public)
+        # The highest bit is the sign, which the list of worthless points leaves out.
         if not point or (point[:-1] + bytes([point[-1] & 0x7F])).hex() in WORTHLESS:
             return False
         key = ed25519.Ed25519PublicKey.from_public_bytes(point)

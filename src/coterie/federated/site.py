@@ -54,6 +54,7 @@ def share(site: Site) -> Share:
     WireError
         If the model keeps training rows or cannot be written down.
     """
+    # The site is the only learner of its tables, so that its error and model have the index 0.
     learners, selection, n_classes = site.learners, site.selection, len(site.classes)
     of_numbers, rows_by_class = not n_classes, []
     if n_classes:
@@ -73,6 +74,7 @@ def share(site: Site) -> Share:
         software=software_versions(),
         spreads=tuple(learners.X.std(axis=0).tolist()),
         classes=site.classes,
+        # Only shares of classes are sent; empty where the response is a number.
         class_shares=tuple(count / len(learners.y) for count in rows_by_class),
     )
 
@@ -80,7 +82,8 @@ def share(site: Site) -> Share:
 def pooled_variance(shares: Sequence[Share]) -> float:
     """Return the variance of the sites' responses as if their rows were in one table, as in a local fit.
 
-    It follows from the numbers, means and variances in the shares. What is far below it is rounding.
+    It follows from the numbers, means and variances in the shares. What is far below it is rounding. Numbers
+    of rows are needed to weigh the sites.
     """
     counts = np.array([share.n_rows for share in shares], dtype=float)
     return pool_variances(counts, *response_moments(shares), loss_of(shares[0].classes))
@@ -91,7 +94,8 @@ def bounded_selection(site: Site, shares: Sequence[Share]) -> tuple[Selection, f
 
     Losses of single rows are clipped at the bound. The noise level is the mean clipped loss of out-of-fold
     residuals; its sampling variance is that of the logarithm. Both count as rounding below a level that
-    depends on the variance of all comparable sites' responses.
+    depends on the variance of all comparable sites' responses. Responses that are tied, mostly one value, are
+    not clipped: all others would be outliers.
     """
     # Whoever predicts something else, or from something else, says nothing about rounding here.
     smallest = smallest_level(pooled_variance([peer for peer in shares if is_comparable(site, peer)]))
@@ -117,6 +121,7 @@ def _score(
 
     Models without an entry get None as loss. ``more`` are further fields of `Score`.
     """
+    # One half of the rows judges the clusters that the other half chose, and the other way round.
     n_first_half, n_second_half = np.bincount(halves_of(site.selection.folds[0]), minlength=2).tolist()
     return Score(
         site=site.name,
@@ -153,7 +158,10 @@ def score(site: Site, shares: Sequence[Share]) -> Score:
     y = site.learners.y
     mean_losses = site.learners.loss.by_row(peers.table - y).mean(axis=1)
     loss_by_site = {
-        name: float(loss) for name, loss in zip(peers.sites, mean_losses, strict=True) if loss <= LARGEST
+        # A loss that is infinite or too large for a message has no entry, and is sent as None.
+        name: float(loss)
+        for name, loss in zip(peers.sites, mean_losses, strict=True)
+        if loss <= LARGEST
     }
     _, noise_level, log_variance = bounded_selection(site, shares)
     return _score(site, share_by_site, loss_by_site, noise_level, log_variance, tied=mostly_one_value(y))

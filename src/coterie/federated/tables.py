@@ -67,12 +67,14 @@ class Moments:
             0 < len(self.columns) <= MOST_COLUMNS, f"{self.site!r} must have 1 to {MOST_COLUMNS} columns."
         )
         require(len(set(self.columns)) == len(self.columns), f"Two columns of {self.site!r} have one name.")
+        # A single knot is refused: hinges are measured in units from the first knot to the last.
         knots_rise = all(
             knots_of_column == tuple(sorted(set(knots_of_column))) and len(knots_of_column) != 1
             for knots_of_column in self.knots
         )
         fits_columns = knots_rise and len(self.knots) in (0, len(self.columns))
         require(fits_columns, f"The knots of {self.site!r} do not fit its {len(self.columns)} columns.")
+        # Predictors, hinges above knots, the constant and the response.
         n_moment_columns = len(self.columns) + sum(map(len, self.knots)) + 2
         require(n_moment_columns - 2 <= MOST_COLUMNS, f"The moments of {self.site!r} have too many columns.")
         fits_columns = all(

@@ -37,7 +37,10 @@ def refused(sentence: str) -> RecordDict:
 
 
 def one_line(text: str) -> str:
-    """Return a text of unknown origin as one short line of printable letters, fit for a log."""
+    """Return a text of unknown origin as one short line of printable letters, fit for a log.
+
+    A stranger could otherwise forge lines of the log.
+    """
     line = "".join(letter if letter.isprintable() else " " for letter in text)
     return " ".join(line.split())[:MAX_LETTERS]
 
@@ -116,6 +119,7 @@ def _reply(reply: Any, kind: Kind) -> tuple[list[Any], int]:
     messages = unloaded(reply.content)
     decoded = [decode(message) for message in messages]
     expected_kinds = () if kind is None else kind if isinstance(kind, tuple) else (kind,)
+    # One message where a kind is expected, none else; exact types, as everywhere in the protocol.
     if len(decoded) != min(len(expected_kinds), 1) or any(
         type(message) not in expected_kinds for message in decoded
     ):
@@ -150,6 +154,7 @@ def ask(
     addressee = {letter.metadata.message_id: letter.metadata.dst_node_id for letter in letters}
     for reply in arrived:
         node = addressee.get(reply.metadata.reply_to_message_id)
+        # Replies to nobody's letter, and second ones, are dropped.
         if node is None or node in replies:
             continue
         try:

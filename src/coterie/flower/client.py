@@ -63,6 +63,7 @@ def _read_rows(
     if not file.exists():
         raise ValueError(f"There is no table {str(file)!r} on this node: check 'table' in its --node-config.")
     if agreed and file.suffix == ".csv":
+        # Windows may put a byte order mark first, which is no part of a column's name.
         column_names, rows = rows_of(file.read_bytes().decode("utf-8", "replace").removeprefix("\ufeff"), ",")
         table = polars.DataFrame(rows, schema=dict.fromkeys(column_names, polars.String), orient="row")
     else:
@@ -175,6 +176,7 @@ class _SiteAnswers:
         if sends_exact(context.node_config):
             return [encode(bent_moments(self._load_site(context), _decoded(messages, Moments)))]
         refuse_more(context.node_config)
+        # A model that was exchanged on the way would be scored as the site's own.
         if state[OWN] not in [digest(message) for message in messages]:
             raise ProtocolError("Its own share did not come back as it was sent, so it does not score.")
         shares = _decoded(messages, Share)
@@ -189,14 +191,20 @@ class _SiteAnswers:
         return _decoded(messages, Share)
 
     def answer(self, context: Context, messages: list[bytes]) -> list[bytes]:
-        """Answer the questions of a round."""
+        """Answer the questions of a round.
+
+        A site that sends moments refuses, for answers would tell more of its rows than it promised.
+        """
         refuse_more(context.node_config)
         shares = self._shares(context)
         site = self._load_site(context)
         return [encode(answer(site, shares, question)) for question in _decoded(messages, Question)]
 
     def conclude(self, context: Context, messages: list[bytes]) -> list[bytes]:
-        """Hand the conclusion and everybody's shares or moments to the site's own function."""
+        """Hand the conclusion and everybody's shares or moments to the site's own function.
+
+        Nothing is sent back.
+        """
         if sends_moments(context.node_config):
             # The moments of all sites follow, from which each learns at home.
             (conclusion,), others = _decoded(messages[:1], Conclusion), _decoded(messages[1:], Moments)

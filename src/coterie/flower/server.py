@@ -120,6 +120,7 @@ class _SiteRegister:
         accepted = []
         for node, replies in sorted(round_.replies.items()):
             for message in replies:
+                # The first name that a node answers with binds it: later it cannot speak for another site.
                 if self.sites.setdefault(node, message.site) == message.site:
                     accepted.append(message)
                 else:
@@ -150,6 +151,7 @@ def _by_moments(
     above knots. Who shared a model is out.
     """
     register.gone |= {share.site: NOT_MOMENTS for share in shares}
+    # Exact moments have no schema; knots, where lines bend, follow from the first messages of all sites.
     if sum(not message.schema for message in moments) * 2 > len(moments):
         senders = register.nodes_of({message.site for message in moments})
         moments = register.ask(senders, SCORE, [encode(message) for message in moments], Moments)
@@ -180,6 +182,8 @@ def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> Federate
     scores = register.ask(register.nodes_of(sharing_sites), SCORE, [encode(share) for share in shares], Score)
     coordination = coordinate(shares, scores, settings=settings.method)
     try:
+        # `coordinate` is a generator: it yields questions, takes answers, and returns the conclusion at its
+        # end.
         question = next(coordination)
         while True:
             sites_to_ask = {member.site for member in question.members}

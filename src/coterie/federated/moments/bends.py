@@ -94,6 +94,7 @@ def knots_for(messages: Sequence[Moments], mine: Moments) -> Knots:
     comparable = [
         message for message in messages if (message.columns, message.target, message.schema) == own_kind
     ]
+    # Rows by a schema are private and sent once: a second message would spend their privacy again.
     if mine.schema:
         return ()
     # (L, q, q): sums of products of (1, x, y) over the rows of each site; entry (0, 0) counts them.
@@ -102,6 +103,7 @@ def knots_for(messages: Sequence[Moments], mine: Moments) -> Knots:
     means = moments[:, 0, 1:-1] / n_rows
     squares = np.diagonal(moments, axis1=1, axis2=2)[:, 1:-1] / n_rows
     middle = np.median(means, axis=0)
+    # Spread of a column over all rows: within sites, and between their means; medians, lest one site decide.
     variance_within = np.median(np.maximum(squares - means * means, 0.0), axis=0)
     spread = np.sqrt(variance_within + np.median((means - middle) ** 2, axis=0))
     knots_of_most = usual_knots(comparable)
@@ -109,6 +111,7 @@ def knots_for(messages: Sequence[Moments], mine: Moments) -> Knots:
     if knots_of_most and _are_harmless(knots_of_most, middle, spread):
         return knots_of_most
     is_bent = (spread > 0) & ~_is_mark(means, squares)
+    # No column with a curve, or more knots than a message and a small cluster bear.
     if not 0 < is_bent.sum() * len(KNOTS_IN_SPREADS) <= MAX_KNOTS:
         return ()
     return tuple(

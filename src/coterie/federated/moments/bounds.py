@@ -46,6 +46,7 @@ def geometric_median(matrices: Array) -> Array:
     centre = np.median(matrices, axis=0)
     for _ in range(MAX_STEPS):
         distances = np.sqrt(np.square(matrices - centre).sum(axis=(1, 2)))
+        # A floor, for a matrix at the centre itself would weigh infinitely.
         weights = 1 / np.maximum(distances, 1e-9 * max(float(np.median(distances)), 1e-150))
         previous, centre = centre, np.tensordot(weights / weights.sum(), matrices, axes=1)
         if np.abs(centre - previous).max() <= TOLERANCE * np.abs(centre).max():
@@ -105,6 +106,7 @@ def bound_contributions(
     # Where noise alone makes eigenvalues, the centre tells nothing and nobody is bounded by it.
     root, inverse = _roots(robust_centre(A), float(np.median(noise)) * np.sqrt(2.0 * d))
     eigenvalues, eigenvectors = np.linalg.eigh(inverse @ A @ inverse)
+    # In units of the centre, eigenvalues say how many times the centre a site counts in each direction.
     for site in np.flatnonzero(eigenvalues[:, -1] > limit):
         directions = eigenvectors[site]
         shrink = np.sqrt(limit / np.maximum(eigenvalues[site], limit))
@@ -184,6 +186,7 @@ def agreement_weights(
     """
     d = A.shape[1]
     levels = np.minimum(levels, np.median(levels))
+    # Critical values of chi-squared: the typical one, and those between which the weight falls to nought.
     median_statistic, doubted_from, refused_from = chi2.isf([0.5, P_VALUE_DOUBTED, P_VALUE_REFUSED], d)
     weights = counted.astype(float)
     clusters = [np.flatnonzero(labels == cluster) for cluster in np.unique(labels)]

@@ -88,10 +88,11 @@ class Pooled:
 
         An entry is the summed moments (q, q) of a cluster without the site, and the standard deviation of
         their noise. Clusters without others are left out. ``pool`` is that of all sites, or of those whose
-        moments have knots.
+        moments have knots. A site that sees its own rows there would believe its lines too much.
         """
         # Refuses a site that sent nothing or was left out.
         self.place(site)
+        # The pool of bends may lack sites that sent no knots; both are sorted by site.
         in_pool, resolutions = np.isin(self.pool.sites, pool.sites), []
         counted = self.counted[in_pool] * (np.array(pool.sites) != site)
         for labels in self.searched.resolutions.values():
@@ -147,6 +148,7 @@ def _impossible(message: Moments) -> str | None:
         if np.abs(moments).max() > largest_possible:
             return f"Its moments are larger than those of {message.n_rows} rows can be."
         return None
+    # A negative eigenvalue would be a negative sum of squares; small ones are rounding.
     eigenvalues = np.linalg.eigvalsh(moments)
     if eigenvalues[0] < -1e-6 * eigenvalues[-1]:
         return "Its moments are those of no rows."
@@ -170,6 +172,7 @@ def _participants(
             left_out[message.site] = "Two different messages bear its name: give each site a name of its own."
     message_by_site = {site: message for site, message in message_by_site.items() if site not in left_out}
     n_messages_by_kind = Counter((m.columns, m.target, m.schema) for m in message_by_site.values())
+    # Only moments of the same columns by the same schema can be added up: the most frequent kind stays.
     usual_kind = (
         max(n_messages_by_kind, key=lambda kind: n_messages_by_kind[kind]) if n_messages_by_kind else None
     )
@@ -258,9 +261,11 @@ def conclude_moments(
         )
     pool = pool_of(pooled_messages)
     max_clusters = largest_count(len(pooled_messages), n_clusters, settings.max_clusters)
+    # None: the held-out rule chooses the number.
     given_count = n_clusters if isinstance(n_clusters, int) else None
     searched = search_clusters(pool, max_clusters, settings.seed, given_count)
     labels = searched.chosen
+    # A site fits where its loss in units of noise is usual; `doubt` is what noise on moments adds to it.
     fits = searched.ratios <= MAX_LOSS_RATIO + MAX_NOISE_DEVIATIONS * searched.doubt
     counted = _counted(pool, labels, fits)
     n_companions = np.bincount(labels)[labels] - 1

@@ -120,7 +120,8 @@ def _entries() -> list[tuple[_Entry, Moments]]:
 def _seen(entry: _Entry, rows: Array, lines: Array) -> Array:
     """Return which rows (n,) were part of the message of an entry, by hashes (n,) of their columns.
 
-    ``lines`` are hashes of whole lines of the table, or empty. A row counts as known where either hash is.
+    ``lines`` are hashes of whole lines of the table, or empty. A row counts as known where either hash is. A
+    changed schema changes the first hash of a row, and not the second.
     """
     is_known = np.isin(rows, _unpacked(entry.rows))
     if len(lines):
@@ -186,7 +187,9 @@ def send_once(
             same_message = sent if is_same else same_message
         n_known = int((epsilon > 0).sum())
         if same_message is not None:
+            # The row that has spent most counts, for the promise holds for every row.
             spent = float(epsilon.max()), float(delta.max())
+            # The same noise again says nothing new; only the name of the sender may differ.
             return replace(same_message, site=site), Account(*spent, n_known, again=True)
         spent = float(epsilon.max()) + promise.epsilon, float(delta.max()) + promise.delta
         if n_known and not again:

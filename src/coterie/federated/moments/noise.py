@@ -88,6 +88,7 @@ def largest_rho(epsilon: float, delta: float) -> float:
     >>> round(largest_rho(1.0, 1e-6), 4)
     0.0244
     """
+    # Delta falls with rho, the measure of how much is given away: the largest rho means the least noise.
     wanted_log_delta = math.log(delta)
     if log_delta(MIN_RHO, epsilon) > wanted_log_delta:
         raise ProtocolError("No noise of a sensible size keeps this promise: take a larger epsilon or delta.")
@@ -196,6 +197,8 @@ def noisy(moments: Any, promise: Promise, below: Below | None = None) -> Array:
     for index in np.ndindex(noisy_moments.shape[:-2]):
         for i in range(size):
             for j in range(i, size):
+                # Entries beside the diagonal stand twice in the matrix and are drawn once: half of the
+                # variance does.
                 variance_of_entry = variance if i == j else variance // 2
                 entry = int(moments[(*index, i, j)]) + discrete_gaussian(variance_of_entry, draw)
                 noisy_moments[(*index, i, j)] = noisy_moments[(*index, j, i)] = entry / UNIT**2

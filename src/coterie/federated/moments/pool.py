@@ -39,6 +39,7 @@ def unpacked(message: Moments, *, bent: bool = False) -> Array:
     for half, entries in zip(halves, message.halves, strict=True):
         half[upper_triangle] = entries
         half.T[upper_triangle] = entries
+    # The constant and the predictors, and the response, which stands last behind the hinges.
     without_knots = np.r_[: len(message.columns) + 1, size - 1]
     return halves if bent else halves[:, without_knots[:, None], without_knots]
 
@@ -135,14 +136,17 @@ def pool_of(messages: Sequence[Moments], *, bent: bool = False) -> Pool:
         units = PoolUnits.of_sites(halves_by_site.sum(axis=1), n_rows)
         halves_by_site = units.scaled(halves_by_site)
     moments = halves_by_site.sum(axis=1)
+    # Each half has noise of its own, so that their sum has twice the variance.
     noise = scales * np.sqrt(2.0)
     row_scales, counted_rows = bound_contributions(moments[:, :-1, :-1], n_rows, noise)
+    # Whoever is within the limit keeps the identity as scale, exactly.
     bounded = ~(row_scales == np.eye(row_scales.shape[1])).all(axis=(1, 2))
     own_lines, counted_shares = fit_lines(moments, noise), counted_rows / n_rows
     for site in np.flatnonzero(bounded):
         halves_by_site[site] = scale_rows(
             halves_by_site[site], own_lines[site], row_scales[site], counted_shares[site]
         )
+    # The trace is the sum of squares of all entries of a site's rows: its weight in sums.
     traces = np.maximum(np.abs(np.trace(halves_by_site, axis1=2, axis2=3).sum(axis=1)), 1e-300)
     weights = np.minimum(1.0, MAX_WEIGHT_RATIO * np.median(traces) / traces)
     halves = np.moveaxis(halves_by_site * weights[:, None, None, None], 0, 1)
@@ -177,6 +181,7 @@ def fit_lines(moments: Array, noise: Array | float) -> Array:
     eigenvalues = np.maximum(eigenvalues, 0.0)
     # Never zero, not even of an empty cluster.
     eigenvalues = eigenvalues + RIDGE * eigenvalues.mean(axis=-1, keepdims=True) + 1e-150
+    # X'y in the directions of the eigenvectors of X'X.
     projections = np.einsum("...ji,...j->...i", eigenvectors, moments[..., :-1, -1])
     projections *= eigenvalues / (eigenvalues * eigenvalues + noise_edge * noise_edge)
     coefficients: Array = np.einsum("...ij,...j->...i", eigenvectors, projections)

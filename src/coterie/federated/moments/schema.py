@@ -146,11 +146,17 @@ class Schema:
         return (0.5, 0.5) if self.classes else (self.target.middle, self.target.half)
 
     def predictors(self, table: Any, notes: list[str] | None = None) -> Array:
-        """Return the predictors (n, q) of a table's rows, each entry read by itself; see `encode_agreed`."""
+        """Return the predictors (n, q) of a table's rows, each entry read by itself; see `encode_agreed`.
+
+        Sentences about entries that could not be read are added to ``notes``, in place.
+        """
         return encode_agreed(table, (column.plan for column in self.columns), self.decimal, notes)
 
     def response(self, table: Any, notes: list[str] | None = None) -> Array:
-        """Return the response (n,) of a table's rows, NaN where there is none, or no class of these."""
+        """Return the response (n,) of a table's rows, NaN where there is none, or no class of these.
+
+        Sentences about such entries are added to ``notes``, in place.
+        """
         texts = texts_of(as_table(table)[self.target.name], self.decimal)
         if self.classes:
             response = places_of(texts, self.classes, self.decimal)
@@ -183,7 +189,8 @@ class Schema:
 def _column(parsed: Any, where: str) -> dict[str, Any]:
     """Return the fields of a column from parsed JSON, with defaults for those that are not given.
 
-    ``where`` names the part of the schema for the error.
+    ``where`` names the part of the schema for the error. Types and ranges are checked later, when the record
+    is made.
     """
     if not isinstance(parsed, dict):
         raise ProtocolError(f"The {where} of the schema must be an object with a 'name'.")

@@ -41,6 +41,7 @@ def _spread_out(moments: Array, own: Array, n_clusters: int, generator: np.rando
     chosen_sites = [int(generator.integers(len(own)))]
     losses = losses_of(own[chosen_sites], moments)
     while len(chosen_sites) < n_clusters:
+        # Noise on moments may make losses negative.
         distances = np.maximum(losses.min(axis=0), 0.0)
         probabilities = distances / distances.sum() if distances.sum() > 0 else None
         chosen_sites.append(int(generator.choice(len(own), p=probabilities)))
@@ -65,6 +66,7 @@ def search_labels(pool: Pool, n_clusters: int, seed: int, level: Array | None = 
     even_labels = all_learners % n_clusters
     best_labels, best_counted, lowest_loss = np.zeros_like(even_labels), np.ones(len(even_labels)), np.inf
     for attempt in range(SEARCH.starts if n_clusters > 1 else 0):
+        # Starts alternate: random clusters of even size, and clusters around sites that are far apart.
         if attempt % 2:
             labels = generator.permutation(even_labels)
         else:
@@ -92,8 +94,10 @@ def held_out_losses(pool: Pool, labels: Array, counted: Array) -> Array:
     member = _members(labels, int(labels.max()) + 1) * counted
     all_learners = np.arange(len(labels))
     losses = np.zeros(len(labels))
+    # One half fits lines and picks clusters, the other judges; then they swap.
     for training, held_out in (pool.halves, pool.halves[::-1]):
         lines = lines_of(member, training, pool.scales)
+        # A cluster with nobody in it has a line of zeros: no site may pick it.
         penalty_of_empty = np.where(member.any(axis=1), 0.0, np.inf)[:, None]
         best_clusters = (losses_of(lines, training) + penalty_of_empty).argmin(axis=0)
         losses += losses_of(lines, held_out)[best_clusters, all_learners]
@@ -192,5 +196,6 @@ def search_clusters(pool: Pool, most: int, seed: int, n_clusters: int | None = N
         criterion="mean held-out loss by moments, in units of the site's noise (lower is better)",
         spread=np.array([_spread(row) for row in ratios]),
     )
+    # A number that the user gives takes the place of the chosen one.
     taken_count = n_clusters or chosen_index + 1
     return MomentSearchResult(labels, curve, taken_count, losses[taken_count - 1] / level, doubt)

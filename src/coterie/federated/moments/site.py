@@ -36,6 +36,7 @@ def bounded_rows(X: Any, y: Any, schema: Schema) -> Array:
     """
     middle, half = np.array([*schema.units, schema.target_unit]).T
     columns = np.column_stack([np.asarray(X, dtype=float), np.asarray(y, dtype=float)])
+    # A row with a gap becomes zeros and still counts as a row: the number of rows is no secret, gaps are.
     is_complete = np.isfinite(columns).all(axis=1)
     scaled = np.clip(
         (np.where(is_complete[:, None], columns, 0.0) - middle) / half, -MAX_HALF_RANGES, MAX_HALF_RANGES
@@ -77,7 +78,10 @@ def _packed(halves: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def _halving(n_rows: int, generator: np.random.Generator) -> Array:
-    """Return which of the rows are in the second half, of shape (n,); half of them, drawn at random."""
+    """Return which of the rows are in the second half, of shape (n,); half of them, drawn at random.
+
+    One half judges what was fitted on the other.
+    """
     second = np.zeros(n_rows, dtype=bool)
     second[generator.permutation(n_rows)[: n_rows // 2]] = True
     return second
@@ -158,6 +162,7 @@ def open_moments(
     Moments
         The message, the same for the same rows in the same order.
     """
+    # The constant, predictors, hinges and response: entry (0, 0) of the moments counts the rows.
     rows = np.column_stack([np.ones(len(X)), bent(X, knots), np.asarray(y, dtype=float)])
     with np.errstate(over="ignore", invalid="ignore"):
         halves = moments_by_half(rows, _halving(len(rows), generator_for(seed, site)))

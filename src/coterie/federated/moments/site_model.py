@@ -84,6 +84,7 @@ def _own_rows(site: Site, units: PoolUnits, schema: bytes, knots: Knots) -> Arra
     """Return the site's rows (1, x, y) in the units of the pool, of shape (n, q).
 
     With a schema they are also scaled to bounded length, as in the private message; ``knots`` add columns.
+    The moments of a fold are Z'Z of its rows Z in this form.
     """
     X, y = bent(site.learners.X, knots), site.learners.scalar_y
     if schema:
@@ -100,6 +101,7 @@ def _fitted(resolutions: list[list[tuple[Array, float]]], own_moments: Array) ->
     """
     lines = []
     for clusters in resolutions:
+        # The site's cluster is picked by its own moments alone, without the messages' labels.
         cluster_lines = np.array([fit_lines(moments, noise) for moments, noise in clusters])
         moments, noise = clusters[int(losses_of(cluster_lines, own_moments[None])[:, 0].argmin())]
         lines += [
@@ -180,6 +182,7 @@ def _of_pool(
     For a held-out fold, the site's own moments are those of its other rows, and the others' moments are
     without the site's message. So no line has seen the rows that it predicts; rows in no fold stay NaN.
     """
+    # For each resolution, a number of clusters, the clusters' summed moments without this site's.
     others, X, y = pooled.others(site.name, pool), site.learners.X, site.learners.scalar_y
     rows = _own_rows(site, pool.units, schema, knots)
     out_of_fold = np.full((len(y), len(others) * len(ROW_WEIGHTS_OF_OTHERS)), np.nan)
@@ -231,12 +234,15 @@ def _expected(
     """
     selection, n_rows = site.selection, np.array([float(len(own_residuals))])
     rounding = ROUNDING * selection.noise
+    # Residuals of models of half of the rows: with those of more rows, they show how errors fall with rows.
     earlier_residuals = [selection.residuals[0]]
     compared, is_measured, _ = compare(
         earlier_residuals, [own_residuals], [shared_residuals], [None], site.learners.loss, rounding
     )
+    # Nothing comparable, or all weight on the own model: others then bring nothing.
     if not is_measured.any() or own_weight > 1 - 1e-9:
         return None
+    # How fast the error falls as rows become more.
     decay = decay_of(compared, (share_of_rows(selection), training_share))
     # An own model of all rows is better than one of a fold's training rows, with others in part: the gain
     # shrinks.
@@ -271,6 +277,7 @@ def site_model(site: Site, pooled: Pooled, schema: bytes = b"") -> SiteModel:
     folds = folds_of(site.learners, selection, N_FOLDS, None, site.seed)
     lines = pooled_lines(site, pooled, folds.held_out, schema)
     n_lines, own_residuals = len(lines), _own_out_of_fold(site, folds)
+    # The dictionary's residuals (n, 1 + M): of the own model, then of M lines; weights mix these columns.
     residuals = np.column_stack([own_residuals, y[:, None] - lines.out_of_fold])
     validation_sets = [np.flatnonzero(folds.held_out == fold) for fold in range(len(folds))]
     grams = np.array([residuals[held_out].T @ residuals[held_out] for held_out in validation_sets])
@@ -290,6 +297,7 @@ def site_model(site: Site, pooled: Pooled, schema: bytes = b"") -> SiteModel:
         own_weight=float(weights[0, 0]),
         training_share=float(folds.training.mean()),
     )
+    # Errors are logarithms of ratios, so that a gain is one minus the exponential.
     gain = low = high = None
     verdict, reason = NO_DIFFERENCE, BY_ITSELF if n_lines else NO_COMPANY
     if expected_gain is not None:
@@ -309,6 +317,7 @@ def site_model(site: Site, pooled: Pooled, schema: bytes = b"") -> SiteModel:
         gain_low=low,
         gain_high=high,
         model=selection.models[0],
+        # Where nothing was measured, or others do harm, all weight is on the own model.
         weights=weights[0] if expected_gain is not None and verdict != STAY_ALONE else np.eye(1 + n_lines)[0],
         lines=lines,
     )

@@ -128,6 +128,7 @@ def pack(model: Any, n_features: int, n_classes: int = 0) -> bytes:
         lines = _class_lines(model, n_features, check_n_classes(n_classes))
         if lines is not None:
             return envelope.seal(envelope.CLASS_LINES, n_features, lines.to_bytes())
+    # A linear model of numbers is exact as coefficients and needs no further library.
     form = None if n_classes else affine_form(model, n_features)
     if form is not None:
         return pack_affine(*form)
@@ -167,6 +168,7 @@ def unpack(payload: bytes, n_features: int, n_classes: int = 0) -> WireModel:
     would not have written.
     """
     kind, body = envelope.open_sealed(bytes(payload), n_features)
+    # Whether it is a model of classes must agree with what the sites predict.
     if (kind in (envelope.CLASS_LINES, envelope.CLASS_ONNX)) != bool(n_classes):
         raise unreadable("predicts numbers where classes are wanted, or classes where numbers are")
     if n_classes and classes_of(body) != check_n_classes(n_classes):
@@ -207,6 +209,7 @@ def predict_rows(models: Sequence[WireModel], X: Any, allowance: Allowance | Non
         raise WireError("The 'models' argument mixes models of different responses.")
     predictions = np.full((len(models), len(rows), n_columns), np.nan)
     troubles: dict[int, str] = {}
+    # Models of coefficients have no ONNX file: they are computed here, since numbers cannot do harm.
     program_indices = [index for index, model in enumerate(models) if model.onnx is not None]
     onnx_files = [models[index].onnx or b"" for index in program_indices]
     answers, seconds = evaluate.evaluate(onnx_files, rows, allowance or Allowance(), n_columns)

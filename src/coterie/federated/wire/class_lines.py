@@ -53,6 +53,7 @@ class ClassLines:
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             log_odds = X @ self.lines[:, :-1].T + self.lines[:, -1]
             if len(self.seen) == 2:
+                # The only line gives the log-odds of the second class.
                 second = 1 / (1 + np.exp(-log_odds[:, 0]))
                 probabilities[:, self.seen] = np.column_stack([1 - second, second])
             elif self.softmax:
@@ -100,6 +101,7 @@ def read_class_lines(body: bytes, n_features: int, n_classes: int) -> ClassLines
     seen = np.flatnonzero(seen_flags)
     if softmax_flag not in SOFTMAX_FLAGS or not set(seen_flags.tolist()) <= {0, 1} or not len(seen):
         raise unreadable("holds lines of classes that do not fit each other")
+    # One class needs no line, two need one, more need one each.
     n_lines = {1: 0, 2: 1}.get(len(seen), len(seen))
     coefficient_bytes = body[_HEAD.size + n_classes :]
     if len(coefficient_bytes) != 8 * n_lines * (n_features + 1):

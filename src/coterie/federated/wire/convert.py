@@ -23,7 +23,8 @@ from coterie.federated.wire.envelope import WireError
 from coterie.federated.wire.program import ROWS, Program, ProgramError, ProgramWriter, Trees
 from coterie.kernels.affine import affine_form, scaler_form
 
-# What they keep of the rows that they were fitted on, also where they are subclassed.
+# Families whose models keep rows that they were fitted on, also where they are subclassed, and what they keep.
+# It is a privacy boundary: such a model would carry rows to other sites.
 CARRIERS: dict[str, str] = {
     "KNeighborsRegressor": "all its training rows",
     "RadiusNeighborsRegressor": "all its training rows",
@@ -97,6 +98,7 @@ def _joined(trees: Iterable[tuple[Array, ...]]) -> Trees:
         lists["false_leafs"].append(~is_inner[right[is_inner]])
         lists["roots"].append(np.array([n_nodes]))
         lists["weights"].append(values[~is_inner])
+        # Where the next tree's inner nodes and leaves begin.
         n_nodes += int(is_inner.sum())
         n_leaves += int((~is_inner).sum())
     joined = {name: np.concatenate(arrays) for name, arrays in lists.items()}
@@ -150,7 +152,10 @@ Writer = Callable[["Converter", Any, str], str]
 
 
 class Converter(ProgramWriter):
-    """Writes models into one program."""
+    """Writes models into one program.
+
+    Tables go by names; ``widths`` has their numbers of columns, and methods return the name of their result.
+    """
 
     def elementwise(self, operator: str, table: str, constant: Any) -> str:
         """Combine a table with a constant for each of its columns, and return the name of the result.
@@ -186,6 +191,7 @@ class Converter(ProgramWriter):
         refuse_carriers(model)
         if getattr(model, "n_outputs_", 1) != 1:
             raise refused(model, "it has more than one response")
+        # Whatever is linear in the end, also a pipeline, becomes one line; None: it is not.
         form = affine_form(model, self.widths[table])
         if form is not None:
             return self.affine(table, *form)
@@ -323,7 +329,10 @@ def _generalised_linear(to: Converter, model: Any, table: str) -> str:
 
 
 def _bagging(to: Converter, model: Any, table: str) -> str:
-    """Write the mean of bagged models into a program, each on its own columns of the table."""
+    """Write the mean of bagged models into a program, each on its own columns of the table.
+
+    Columns are picked only where a model does not take all.
+    """
     all_columns = np.arange(to.widths[table])
     parts = []
     for inner, indices in zip(model.estimators_, model.estimators_features_, strict=True):
@@ -336,6 +345,7 @@ def _voting(to: Converter, model: Any, table: str) -> str:
     """Write the weighted mean of several models into a program."""
     weights = model.weights
     if weights is not None:
+        # Models that were dropped keep their weight in the settings, and are not among the fitted ones.
         weights = [w for (_, inner), w in zip(model.estimators, weights, strict=True) if inner != "drop"]
     return to.mean([to.predict(inner, table) for inner in model.estimators_], weights)
 
@@ -347,6 +357,7 @@ def _stacking(to: Converter, model: Any, table: str) -> str:
     return to.predict(model.final_estimator_, to.add("Concat", *columns))
 
 
+# An allow-list: a family that is not here cannot be sent.
 # Exact classes: a subclass may predict in a way of its own.
 MODELS: Mapping[str, Writer] = {
     "BaggingRegressor": _bagging,

@@ -106,7 +106,10 @@ class ClassConverter(Converter):
 
 
 def _tree_sum(to: ClassConverter, table: str, trees: Sequence[Any], values: Callable[[Any], Array]) -> str:
-    """Return the mean over trees of the leaf values of a row, a column; ``values`` picks the values."""
+    """Return the mean over trees of the leaf values of a row, a column; ``values`` picks the values.
+
+    Trees see rows rounded to float32, as scikit-learn's do.
+    """
     summed = to.add("TreeEnsemble", to.rounded(table), trees=plain_trees(trees, values=values))
     return to.elementwise("Div", summed, len(trees))
 
@@ -147,6 +150,7 @@ def _histogram_boosting(to: ClassConverter, model: Any, table: str) -> str:
     """
     if model.is_categorical_ is not None and np.any(model.is_categorical_):
         raise refused(model, "it has categorical predictors, which the trees that travel do not ask about")
+    # scikit-learn has no public names for these.
     stages, baselines = (
         fitted_part(model, "_predictors"),
         np.ravel(fitted_part(model, "_baseline_prediction")),
@@ -167,6 +171,7 @@ def _boosting(to: ClassConverter, model: Any, table: str) -> str:
     if family_of(type(model.init_)) != "DummyClassifier" or model.loss != "log_loss":
         raise refused(model, "its start or its loss is not among those that travel")
     rounded = to.rounded(table)
+    # As in scikit-learn, so that log-odds stay finite.
     smallest_probability = np.finfo(np.float32).eps
     prior = np.clip(
         np.asarray(model.init_.class_prior_, dtype=float), smallest_probability, 1 - smallest_probability
@@ -255,6 +260,7 @@ def convert_classifier(model: Any, n_features: int, n_classes: int) -> Program:
     converter = ClassConverter(n_features)
     try:
         whole = converter.over_all(model, ROWS, n_classes)
+        # The last step is what the program predicts: of two classes the second column is enough.
         if n_classes == 2:
             converter.columns(whole, [1])
         return converter.program(1 if n_classes == 2 else n_classes)

@@ -47,11 +47,13 @@ def seal(kind: int, n_features: int, body: bytes) -> bytes:
 def open_sealed(payload: bytes, n_features: int) -> tuple[int, bytes]:
     """Return kind and body of a payload of which nothing is known yet.
 
-    ``n_features`` is how many predictors the reader's own rows have.
+    ``n_features`` is how many predictors the reader's own rows have. Length comes first, so that nothing
+    large is hashed; a WireError refuses what does not fit.
     """
     body_start = _HEADER.size + _DIGEST
     if len(payload) > MAX_BYTES + body_start:
         raise unreadable(f"has {len(payload)} bytes, more than the {MAX_BYTES + body_start} that are read")
+    # The beginning first, even of a short file: whoever sent a pickle shall read so.
     if payload[: len(MAGIC)] != MAGIC[: len(payload)] or len(payload) == 0:
         raise unreadable("does not begin as a model of coterie does (pickle, zip or plain ONNX are not read)")
     if len(payload) < body_start:
@@ -63,6 +65,7 @@ def open_sealed(payload: bytes, n_features: int) -> tuple[int, bytes]:
         raise unreadable(f"is cut short or has a tail: {len(payload) - body_start} bytes instead of {length}")
     body = payload[body_start:]
     digest = hashlib.sha256(payload[: _HEADER.size] + body).digest()
+    # The checksum finds damage only; what is sound is still not believed.
     if not hmac.compare_digest(digest, payload[_HEADER.size : body_start]):
         raise unreadable("is damaged: its checksum does not fit")
     if kind not in (AFFINE, ONNX, CLASS_LINES, CLASS_ONNX):

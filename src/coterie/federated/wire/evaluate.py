@@ -72,6 +72,7 @@ class _Worker:
     def __init__(self, rows: Array, n_columns: int, allowance: Allowance) -> None:
         """Start the process with a limit on memory, and send it the rows."""
         self._n_columns = n_columns
+        # Rows are in memory more than once: as bytes, as an array, and inside the library.
         limits = [str(allowance.memory + 4 * rows.nbytes)]
         self._process = subprocess.Popen(
             [sys.executable, "-I", worker.__file__, *_folders(), *limits],
@@ -132,6 +133,8 @@ class _Worker:
         other model.
         """
         with self._watched(seconds):
+            # The worker limits its processor time itself; the watchdog here limits the wait, which sleep
+            # would not use.
             self._give(worker.TASK.pack(len(model), int(np.ceil(seconds))) + model)
             status = self._take(1)
             if status == worker.FAILED:
@@ -176,6 +179,7 @@ def evaluate(
     seconds_charged = 0.0
     try:
         for model in models:
+            # Started when first needed, and again after a model that ended it.
             if running is None or not running.alive:
                 if running is not None:
                     running.close()

@@ -27,7 +27,8 @@ _VARINT, _BYTES = 0, 2
 # one varint, again and again, without ever looking back.
 _RUN_OF_INTS = re.compile(rb"(?:\x40[\x80-\xff]{0,9}+[\x00-\x7f])++")
 
-# The kinds of parts: what a refusal calls them, and the fields that are admitted.
+# The kinds of parts: what a refusal calls them, and the fields that are admitted. This allow-list is a security
+# boundary: what is not named here never reaches a parser.
 _ADMITTED = {
     "onnx.ModelProto": ("model", {"ir_version", "graph", "opset_import"}),
     "onnx.OperatorSetIdProto": ("operator set", {"domain", "version"}),
@@ -58,6 +59,7 @@ OPERATOR_SETS = {"": 18, "ai.onnx.ml": 5}
 IR_VERSION = 9
 TREES_DOMAIN = "ai.onnx.ml"
 _DTYPES = {TensorProto.DOUBLE: np.dtype("<f8"), TensorProto.INT64: np.dtype("<i8")}
+# Fields of `Trees`, and the attributes of ONNX's TreeEnsemble that hold them: lists of integers.
 _TREE_LISTS = {
     "features": "nodes_featureids",
     "true_ids": "nodes_truenodeids",
@@ -66,6 +68,7 @@ _TREE_LISTS = {
     "false_leafs": "nodes_falseleafs",
     "roots": "tree_roots",
 }
+# Attributes of trees that are tensors, with their type in ONNX and in NumPy.
 _TREE_TENSORS: dict[str, tuple[int, np.dtype[Any]]] = {
     "leaf_weights": (TensorProto.DOUBLE, np.dtype("<f8")),
     "nodes_modes": (TensorProto.UINT8, np.dtype("u1")),
@@ -91,6 +94,7 @@ def _wire_type(field: Any) -> int:
     return _BYTES if field.cpp_type in (field.CPPTYPE_STRING, field.CPPTYPE_MESSAGE) else _VARINT
 
 
+# Walks over the bytes of a file before any library parses them; `n_parts` counts the parts seen so far.
 class _ByteScan:
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -129,6 +133,7 @@ class _ByteScan:
             self.n_parts += 1
             if self.n_parts > MAX_PARTS:
                 raise unreadable(f"has more than the {MAX_PARTS} parts that are read")
+            # A protobuf field begins with a tag: its number, and in three bits how its value is written.
             tag, start = self.varint(start, end)
             number, wire_type = tag >> 3, tag & 7
             field = kind.fields_by_number.get(number)
@@ -322,6 +327,7 @@ def _check_table(declared: Any, name: str, width: int, what: str) -> None:
     if len(declared) != 1 or declared[0].name != name:
         raise unreadable(f"does not have exactly one {what}")
     tensor_type = declared[0].type.tensor_type
+    # A dimension with a name, such as n, has the value nought.
     sizes = [dim.dim_value for dim in tensor_type.shape.dim]
     if tensor_type.elem_type != TensorProto.DOUBLE or sizes != [0, width]:
         raise unreadable(f"has an {what} that is not n rows of {width} float64")
@@ -341,6 +347,7 @@ def read_onnx(content: bytes, n_features: int, n_columns: int = 1) -> Program:
         raise unreadable("is not a sound ONNX file") from error
     if model.ir_version != IR_VERSION:
         raise unreadable(f"has version {model.ir_version} of ONNX's own format, and {IR_VERSION} is read")
+    # One version of each set of operators: others may compute something else under the same name.
     operator_sets = [(entry.domain, entry.version) for entry in model.opset_import]
     if operator_sets != list(OPERATOR_SETS.items()):
         raise unreadable("asks for operator sets that are not admitted")

@@ -83,7 +83,10 @@ class Trees:
             raise ProgramError(f"has trees of more than {MAX_DEPTH} levels")
 
     def _depth(self) -> int:
-        """Return the depth of the deepest tree; beyond `MAX_DEPTH` the count stops at one more."""
+        """Return the depth of the deepest tree; beyond `MAX_DEPTH` the count stops at one more.
+
+        All trees are walked at once, level by level.
+        """
         nodes_of_level, depth = self.roots, 0
         while len(nodes_of_level) and depth <= MAX_DEPTH:
             depth += 1
@@ -121,7 +124,8 @@ class Step:
         """Return how many columns the step gives, from those of its inputs; refuse a step that is not sound.
 
         An elementwise operator has two tables of one width, or one table and a constant. Other operators have
-        a constant only where they need one.
+        a constant only where they need one. A width is checked before any row is computed, so that no program
+        can fill the memory.
         """
         operator, constant = self.operator, self.constant
         if constant is not None and not np.isfinite(constant).all():
@@ -166,6 +170,7 @@ class Program:
 
     def renamed(self) -> Program:
         """Return the program with names of our own, which cannot meet those of constants."""
+        # A stranger's names end here: they are in no file that a library reads later.
         names = {ROWS: ROWS} | {step.output: f"t{index}" for index, step in enumerate(self.steps)}
         steps = (
             replace(step, inputs=tuple(names[name] for name in step.inputs), output=names[step.output])

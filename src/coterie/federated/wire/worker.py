@@ -37,6 +37,7 @@ def _confine(memory: int) -> None:
     """
     if resource is None:
         return
+    # No core dump, which would hold the rows, and no file of any size.
     for kind in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
         resource.setrlimit(kind, (0, 0))
     # No further file, socket or pipe can be opened.
@@ -70,6 +71,7 @@ def _predict(runtime: Any, numpy: Any, model: bytes, rows: Any, n_columns: int) 
     ``runtime`` and ``numpy`` are the imported modules.
     """
     options = runtime.SessionOptions()
+    # One silent thread, no optimiser and no memory pools: what a model costs follows from its steps.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -98,6 +100,7 @@ def main() -> None:
     import numpy
     import onnxruntime
 
+    # After the imports, which have to open files; before anything of a peer is read.
     _confine(int(memory))
     answers.write(READY)
     answers.flush()
