@@ -168,7 +168,10 @@ class _Answering:
         return values.reshape(self.site.learners.y.shape)
 
     def _dictionary(self, mixing: MixingQuestion) -> AverageDictionary:
-        """Return the averages that can be mixed: one per labelling, and the size of their corrections."""
+        """Return the averages that can be mixed: one per labelling, and the size of their corrections.
+
+        A dictionary has the few models that every learner mixes with weights of its own.
+        """
         labellings = tuple(np.array(labels) for labels in mixing.labellings)
         return AverageDictionary(labellings, units_of(self.question), np.array(mixing.ratios))
 

@@ -110,7 +110,10 @@ class Mixture:
     plausible: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a mixture whose parts do not fit each other."""
+        """Refuse a mixture whose parts do not fit each other.
+
+        Weights that are shares keep a prediction between those of the models.
+        """
         sites_in_parts = {member for part in self.parts for member in part.weights}
         require(
             sites_in_parts <= set(self.weights), "A part of a mixture has a model that the mixture has not."

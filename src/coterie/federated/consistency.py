@@ -29,7 +29,7 @@ def _losses_of_models(members: Sequence[AveragedSite], scores: Mapping[str, Scor
     """Return the mean loss of each member's model on each member's rows, of shape (M, M).
 
     Rows are models and columns are sites. NaN stands where a model failed, and on the diagonal: a site's own
-    model has seen its rows, and takes no part in the averages there. They are those of the scores, before
+    model has seen its rows, and takes no part in the averages there. Losses are those of the scores, before
     anything was bounded.
     """
     losses_by_scorer = [

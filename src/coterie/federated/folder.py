@@ -214,7 +214,7 @@ class SealedFolder:
             try:
                 content = _content(path)
                 if answers_of is not None:
-                    # Answers of others are skipped by their headers, unread: there may be many.
+                    # Answers of others are skipped by their headers, undecoded: there may be many.
                     header, _ = read_header(content)
                     if header.kind == "answer" and header.site != answers_of:
                         continue

@@ -81,7 +81,10 @@ class Share:
     class_shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a share whose names or numbers are out of range."""
+        """Refuse a share whose names or numbers are out of range.
+
+        A share may come from somebody hostile; whoever reads one relies on these ranges.
+        """
         check_site(self.site)
         check_classes(self.classes)
         # Shares of classes: one each, none negative, and one in sum but for rounding.
@@ -299,7 +302,10 @@ class Question:
     judging: JudgingQuestion | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a question that is too large, or whose labellings do not fit its members."""
+        """Refuse a question that is too large, or whose labellings do not fit its members.
+
+        The limit keeps a site from computing without end, and from giving single rows away.
+        """
         n_members = len(self.members)
         sites = [member.site for member in self.members]
         require(

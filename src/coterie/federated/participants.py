@@ -43,7 +43,7 @@ class Participants:
 def _one_message_each(messages: Iterable[Message], why: str, left_out: dict[str, str]) -> dict[str, Message]:
     """Return the message of each site; a site that sent two different ones is left out.
 
-    It is added to ``left_out``, in place, with ``why``.
+    It is added to ``left_out``, in place, with ``why``. Nobody could say which of the two is meant.
     """
     by_site: dict[str, Message] = {}
     for message in messages:

@@ -177,7 +177,7 @@ def _exchange_of_scores(participants: Participants) -> Exchange:
     tied = np.array([participants.scores[site].tied for site in sites])
     n_rows = np.array([participants.shares[site].n_rows for site in sites])
     losses = _with_failures_counted(losses)
-    # More for tied sites (mostly one response), shrunk towards the median, and within a factor of it.
+    # Cautious for tied sites (mostly one response), shrunk towards the median, within a factor of it.
     noise = within_reach(shrunken_levels(cautious_levels(noise_levels, n_rows, tied), noise_variances))
     losses = _with_strangers_known(losses, noise)
     return Exchange(
@@ -219,7 +219,8 @@ def _ask_ahead(
     """Run Refine for every number of clusters, so that each notes the labellings that it must know losses of.
 
     Where an answer is missing, that run stops and the next one goes on. All wishes share one question; rounds
-    are then those of the longest path, and not the sum over all paths.
+    are then those of the longest path, and not the sum over all paths. Refine moves single sites to the
+    clusters that predict them better.
     """
     for n_clusters in cluster_counts:
         with suppress(NotAnsweredError):
@@ -251,7 +252,8 @@ def _member_outcomes(
 
     Averages of several resolutions are mixed: the chosen partition ``labels`` (M,), coarser and finer ones
     from ``labels_by_count``, and all members as one. Weights are learnt from the residual products, then the
-    sites judge the mixture: each step takes a round.
+    sites judge the mixture: each step takes a round. A resolution is a partition with another number of
+    clusters.
     """
     n_clusters = int(labels.max()) + 1
     counts = resolution_counts(len(labels), n_clusters)
@@ -312,6 +314,9 @@ def conclude(
     leave_out: Mapping[str, str] | None = None,
 ) -> Question | Conclusion:
     """Run the method on what the sites sent; return the conclusion, or the next question to them.
+
+    Sites are clustered by the losses of their models and moved one by one; then the number of clusters,
+    weights and verdicts follow.
 
     Parameters
     ----------
@@ -391,7 +396,7 @@ def conclude(
         resolutions = average_labels(finite_exchange, losses, n_rows, settings.seed, rounds)
     except NotAnsweredError:
         return losses.question_now()
-    # Tidy labels are numbered in the order in which they first appear, so that equal partitions look equal.
+    # Tidy labels are numbered from the largest cluster on, so that equal partitions have equal labels.
     final_labels = tidy_labels(search_result.partition.aligned_to(search_result.learner_ids).labels)
     if losses.has_questions:
         # One of these will be chosen. Residual products, which weights are learnt from, are asked for at once

@@ -39,6 +39,8 @@ def software_versions() -> dict[str, str]:
 def share(site: Site) -> Share:
     """Return the first message of a site: its model, and what others must know to compare and weigh it.
 
+    The model is the one that cross-validation selected among the site's candidates.
+
     Parameters
     ----------
     site : Site
@@ -136,6 +138,8 @@ def _score(
 
 def score(site: Site, shares: Sequence[Share]) -> Score:
     """Return the mean loss of everybody's models on the site's rows, with the site's noise level.
+
+    It is the site's part of the exchange: losses of everybody's models on everybody's rows.
 
     Parameters
     ----------

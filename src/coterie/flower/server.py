@@ -167,7 +167,8 @@ def _by_moments(
 def run_protocol(grid: Carrier, settings: RunSettings | None = None) -> FederatedRun:
     """Run the protocol on Flower's grid, or on an `InProcessGrid`, to its end.
 
-    A ProtocolError says that too few nodes are there, or that too few sites are left.
+    A ProtocolError says that too few nodes are there, or that too few sites are left. Its rounds are share,
+    score, a few questions and conclude; whoever fails is left out, and the others go on.
     """
     settings = settings or RunSettings()
     nodes = wait_for_nodes(grid, settings.min_nodes, settings.wait_seconds)

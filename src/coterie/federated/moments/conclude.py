@@ -71,7 +71,8 @@ class Pooled:
     def _members(self, site: str, labels: Array) -> Array:
         """Return how much each site counts in the cluster of a site, of shape (L,).
 
-        It is nought outside of the cluster. The site itself is included.
+        It is nought outside of the cluster. The site itself is included. A site counts less where its line
+        surely differs from that of the others.
         """
         position = self.place(site)
         counted_members: Array = np.where(labels == labels[position], self.counted, 0.0)
@@ -88,7 +89,7 @@ class Pooled:
 
         An entry is the summed moments (q, q) of a cluster without the site, and the standard deviation of
         their noise. Clusters without others are left out. ``pool`` is that of all sites, or of those whose
-        moments have knots. A site that sees its own rows there would believe its lines too much.
+        moments have knots. With the site's own message, lines would have seen its rows.
         """
         # Refuses a site that sent nothing or was left out.
         self.place(site)
@@ -234,6 +235,8 @@ def conclude_moments(
     leave_out: Mapping[str, str] | None = None,
 ) -> Pooled:
     """Conclude from everybody's moments who learns with whom.
+
+    Sites are in one cluster where one line predicts them all; sums of their moments give that line.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ def largest_rho(epsilon: float, delta: float) -> float:
     >>> round(largest_rho(1.0, 1e-6), 4)
     0.0244
     """
-    # Delta falls with rho, the measure of how much is given away: the largest rho means the least noise.
+    # Rho measures how much is given away, and delta grows with it: the largest rho means the least noise.
     wanted_log_delta = math.log(delta)
     if log_delta(MIN_RHO, epsilon) > wanted_log_delta:
         raise ProtocolError("No noise of a sensible size keeps this promise: take a larger epsilon or delta.")

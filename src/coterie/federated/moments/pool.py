@@ -103,7 +103,8 @@ class Pool:
 
     ``halves`` (2, L, q, q) are in common units, and scaled down for those who would weigh too much; the noise
     on the diagonal of each has the standard deviation ``scales`` (L,). ``n_rows`` (L,) are rows, scaled down
-    likewise. ``bounded`` (L,) tells who would weigh too much in some direction.
+    likewise. ``bounded`` (L,) tells who would weigh too much in some direction. Scaling down keeps a site
+    that states huge numbers from deciding for all.
     """
 
     sites: tuple[str, ...]

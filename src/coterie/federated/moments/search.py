@@ -163,7 +163,8 @@ def search_clusters(pool: Pool, most: int, seed: int, n_clusters: int | None = N
     """Return clusters of the sites for each number up to ``most``, and the number that is taken.
 
     It is the smallest number whose held-out losses are as good as the lowest and under which no single site
-    does surely worse; or ``n_clusters``, where it is given.
+    does surely worse; or ``n_clusters``, where it is given. This is the held-out rule of a local fit, on
+    halves of everybody's rows.
     """
     counts = range(1, most + 1)
     # With as many clusters as there may be, what is left is noise.

@@ -101,7 +101,7 @@ def _fitted(resolutions: list[list[tuple[Array, float]]], own_moments: Array) ->
     """
     lines = []
     for clusters in resolutions:
-        # The site's cluster is picked by its own moments alone, without the messages' labels.
+        # The site picks its nearest cluster by its own moments, wherever the conclusion put it.
         cluster_lines = np.array([fit_lines(moments, noise) for moments, noise in clusters])
         moments, noise = clusters[int(losses_of(cluster_lines, own_moments[None])[:, 0].argmin())]
         lines += [
@@ -297,7 +297,7 @@ def site_model(site: Site, pooled: Pooled, schema: bytes = b"") -> SiteModel:
         own_weight=float(weights[0, 0]),
         training_share=float(folds.training.mean()),
     )
-    # Errors are logarithms of ratios, so that a gain is one minus the exponential.
+    # Expected is the log of the error alone over that with others: a gain is 1 - exp(-log).
     gain = low = high = None
     verdict, reason = NO_DIFFERENCE, BY_ITSELF if n_lines else NO_COMPANY
     if expected_gain is not None:

@@ -23,7 +23,7 @@ from coterie.federated.wire.envelope import WireError
 from coterie.federated.wire.program import ROWS, Program, ProgramError, ProgramWriter, Trees
 from coterie.kernels.affine import affine_form, scaler_form
 
-# Families whose models keep rows that they were fitted on, also where they are subclassed, and what they keep.
+# Families whose models keep rows that they were fitted on, and what they keep; subclasses are refused, too.
 # It is a privacy boundary: such a model would carry rows to other sites.
 CARRIERS: dict[str, str] = {
     "KNeighborsRegressor": "all its training rows",

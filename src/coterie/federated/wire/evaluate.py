@@ -133,8 +133,7 @@ class _Worker:
         other model.
         """
         with self._watched(seconds):
-            # The worker limits its processor time itself; the watchdog here limits the wait, which sleep
-            # would not use.
+            # The worker limits its processor time itself; the watchdog here limits the wait.
             self._give(worker.TASK.pack(len(model), int(np.ceil(seconds))) + model)
             status = self._take(1)
             if status == worker.FAILED:

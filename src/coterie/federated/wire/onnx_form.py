@@ -27,8 +27,8 @@ _VARINT, _BYTES = 0, 2
 # one varint, again and again, without ever looking back.
 _RUN_OF_INTS = re.compile(rb"(?:\x40[\x80-\xff]{0,9}+[\x00-\x7f])++")
 
-# The kinds of parts: what a refusal calls them, and the fields that are admitted. This allow-list is a security
-# boundary: what is not named here never reaches a parser.
+# The kinds of parts: what a refusal calls them, and the fields that are admitted. This allow-list is a
+# security boundary: what is not named here never reaches a parser.
 _ADMITTED = {
     "onnx.ModelProto": ("model", {"ir_version", "graph", "opset_import"}),
     "onnx.OperatorSetIdProto": ("operator set", {"domain", "version"}),

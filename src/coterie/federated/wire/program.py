@@ -193,7 +193,8 @@ class ProgramWriter:
     def append(self, step: Step) -> None:
         """Append a step that has names already; refuse one that does not follow from the steps before.
 
-        Its inputs exist, its output is new, and float32 tables are only cast back to float64.
+        Its inputs exist, its output is new, and float32 tables are only cast back to float64. Float32 is
+        there for trees alone, which compare rounded rows.
         """
         if not step.inputs or any(name not in self.widths for name in step.inputs):
             raise ProgramError("uses a result before it is there, as a circle would")
