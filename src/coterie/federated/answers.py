@@ -193,8 +193,10 @@ class AnsweredLosses:
         # or pairing in it. A dict keeps each wish once, in the order in which it came up.
         self._known: dict[tuple[str, Any], Any] = {}
         self._wanted: dict[tuple[str, Any], None] = {}
+        # Earlier questions about mixtures and partitions, with all members' answers.
         self._mixings: list[tuple[MixingQuestion, list[Products]]] = []
         self._judgings: list[tuple[JudgingQuestion, list[Verdict]]] = []
+        # The mixture and the partition that the next question shall be about; None: none.
         self._mixing: MixingQuestion | None = None
         self._judging: JudgingQuestion | None = None
         self.rounds = 0

@@ -130,7 +130,10 @@ class _Reader(HintReader):
             raise ProtocolError(f"The field {where!r} has {len(value)} entries: at most {MOST_ENTRIES}.")
 
     def record(self, kind: type, value: Any, where: str) -> Any:
-        """Return an object as a dataclass of this kind; refuse missing and unknown fields."""
+        """Return an object as a dataclass of this kind; refuse missing and unknown fields.
+
+        Fields of another version are not guessed at.
+        """
         if not isinstance(value, dict):
             raise _wrong_value(where, "an object", value)
         field_names = {field.name for field in fields(kind)}

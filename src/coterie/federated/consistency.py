@@ -248,6 +248,7 @@ def strange_numbers(participants: Participants) -> list[str]:
     Such numbers may be true, so that the site stays; readers shall know.
     """
     scores, notes = participants.scores, []
+    # Of two sites nobody can say which one is far from the other.
     if len(scores) > 2:
         noise_levels = {site: score.noise for site, score in scores.items()}
         row_counts = {site: float(share.n_rows) for site, share in participants.shares.items()}

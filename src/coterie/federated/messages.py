@@ -520,6 +520,7 @@ def decode(content: bytes, kind: str | None = None) -> Message:
     """
     envelope = parse(content, "message")
     version = envelope.get("coterie")
+    # Exactly an int: True would pass for one otherwise.
     if type(version) is not int or set(envelope) != {"coterie", "kind", "body"}:
         raise ProtocolError("This is no message of coterie: it must have 'coterie', 'kind' and 'body'.")
     if version != VERSION:

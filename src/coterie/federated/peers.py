@@ -65,7 +65,7 @@ class Site:
 
     @cached_property
     def own(self) -> OwnByFold:
-        """Predictions of each fold of the site's rows by its own model, fitted on the other folds.
+        """Return predictions of each fold of the site's rows by its own model, fitted on the other folds.
 
         They are made as in a local fit, when they are first needed.
         """

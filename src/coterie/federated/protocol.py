@@ -103,7 +103,10 @@ class Settings:
 
     @classmethod
     def from_text(cls, text: Mapping[str, str]) -> Settings:
-        """Return the settings that a conclusion states; refuse unknown names and impossible values."""
+        """Return the settings that a conclusion states; refuse unknown names and impossible values.
+
+        They come from whoever concluded, and anybody may conclude again by them.
+        """
         try:
             stated = cls(**{name: parse_json(value.encode()) for name, value in text.items()})
             check_count(stated.refine_rounds, "refine_rounds")
@@ -492,4 +495,5 @@ def coordinate(
         replies = yield outcome
         answered_round, without_answer = _answers_of_round(outcome, replies, len(answered) + 1)
         answered.append(answered_round)
+        # Without them all averages change: the next call of `conclude` starts anew with the others.
         left_out |= without_answer

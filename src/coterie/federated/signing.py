@@ -39,7 +39,10 @@ def _ed25519() -> Any:
 
 
 def make_key(path: str | Path) -> str:
-    """Write a new private key to a new file, which only its owner may read; return the public key."""
+    """Write a new private key to a new file, which only its owner may read; return the public key.
+
+    The file has no password: its mode alone protects it.
+    """
     from cryptography.hazmat.primitives import serialization
 
     key = _ed25519().Ed25519PrivateKey.generate()
@@ -77,6 +80,7 @@ def read_key(path: str | Path) -> Signer:
     content = read_plain(Path(path))
     try:
         key = serialization.load_pem_private_key(content, None)
+    # A key with a password raises TypeError.
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise ProtocolError(f"{str(path)!r} is no private key in PEM without a password.") from None
     if not isinstance(key, ed25519.Ed25519PrivateKey):

@@ -219,7 +219,8 @@ class _SiteAnswers:
 def _handler(act: Callable[[Context, list[bytes]], list[bytes]]) -> Callable[[Message, Context], Message]:
     """Return a Flower handler around one of a site's answers, from bytes to bytes.
 
-    Errors become a refusal of one sentence, which says no more of the rows than coterie's own messages do.
+    Errors become a refusal of one sentence, which says no more of the rows than coterie's own messages do. An
+    exception's text stays in the node's own log.
     """
 
     def handle(message: Message, context: Context) -> Message:

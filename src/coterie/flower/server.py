@@ -50,7 +50,8 @@ class RunSettings:
 
         It may have ``min-nodes``, ``min-sites``, ``wait-seconds``, ``round-seconds``, ``n-clusters``,
         ``max-clusters`` (0: as many as make sense), ``scale``, ``min-rows`` (0: by the number of predictors),
-        ``refine-rounds``, ``seed`` and ``rounds`` (False: by losses alone, without questions).
+        ``refine-rounds``, ``seed`` and ``rounds`` (False: by losses alone, without questions). What is
+        missing keeps its usual value.
         """
         usual = cls()
         method = Settings(

@@ -58,7 +58,10 @@ class Pooled:
     knots: Knots = ()
 
     def place(self, site: str) -> int:
-        """Return the position of a site in the pool."""
+        """Return the position of a site in the pool.
+
+        A site that is not there is refused, with the reason if it was left out.
+        """
         if site not in self.pool.sites:
             reason = self.conclusion.left_out.get(site)
             raise ProtocolError(

@@ -102,7 +102,10 @@ def _locked() -> Iterator[None]:
 
 
 def _entries() -> list[tuple[_Entry, Moments]]:
-    """Return the ledger's entries, each with the message that was sent; a damaged one is an error."""
+    """Return the ledger's entries, each with the message that was sent; a damaged one is an error.
+
+    To skip it would forget what its rows have spent.
+    """
     entries = []
     for path in sorted(_folder().glob("*.json")):
         try:

@@ -123,7 +123,8 @@ def noise_scale(promise: Promise | None) -> float:
 def _happens(numerator: int, denominator: int, below: Below) -> bool:
     """Return true with the probability exp(-numerator / denominator), without floating point.
 
-    It is Algorithm 1 of Canonne et al. (2020). ``below`` draws a random integer below its argument.
+    It is Algorithm 1 of Canonne et al. (2020). ``below`` draws a random integer below its argument. Each
+    whole unit of the exponent is a factor exp(-1), drawn by a call of its own.
     """
     while numerator > denominator:
         if not _happens(1, 1, below):
@@ -147,6 +148,7 @@ def _laplace(scale: int, below: Below) -> int:
         while _happens(1, 1, below):
             size += scale
         negative = below(2) == 1
+        # Zero with a minus is drawn again: zero would come twice as often otherwise.
         if size or not negative:
             return -size if negative else size
 

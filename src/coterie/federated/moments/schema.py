@@ -90,7 +90,10 @@ class Column:
 
     @property
     def plan(self) -> ColumnPlan:
-        """What becomes of the column; a missing entry stands in the middle."""
+        """What becomes of the column; a missing entry stands in the middle.
+
+        A category's first level is the reference, and entries that are no level share one column.
+        """
         if self.kind == "category":
             return ColumnPlan(
                 self.name, "category", "as agreed", levels=self.levels, other=True, indicator=self.missing
@@ -216,7 +219,10 @@ def read_schema(path: str | Path) -> Schema:
 
 
 def schema_from(text: bytes) -> Schema:
-    """Return the checked schema of a JSON text, from a file or a message; fields left out have defaults."""
+    """Return the checked schema of a JSON text, from a file or a message; fields left out have defaults.
+
+    Nothing in it is believed before `from_plain` has compared it with the fields of `Schema`.
+    """
     parsed = parse(text, "schema")
     columns = parsed.get("columns")
     if not isinstance(columns, list):

@@ -35,6 +35,7 @@ ROUNDING = 1e-9
 
 def _checked_rows(X: Any, n_features: int) -> Array:
     """Return rows as finite float64 with the model's number of columns."""
+    # Contiguous, since the worker gets the rows as bytes.
     rows = np.ascontiguousarray(X, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != n_features:
         raise WireError(

@@ -390,7 +390,10 @@ TRANSFORMERS: Mapping[str, Writer] = {
 
 
 def convert(model: Any, n_features: int) -> Program:
-    """Write a fitted scikit-learn regressor with one response as a program that predicts the same."""
+    """Write a fitted scikit-learn regressor with one response as a program that predicts the same.
+
+    A WireError refuses models that keep rows, and families that coterie cannot write.
+    """
     converter = Converter(n_features)
     try:
         converter.predict(model, ROWS)

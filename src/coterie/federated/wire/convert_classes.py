@@ -136,6 +136,7 @@ def _class_forest(to: ClassConverter, model: Any, table: str) -> str:
 
     def share(column: int) -> Callable[[Any], Array]:
         """Return the function that gives the share of a class in each node of a tree."""
+        # Nodes hold counts in some versions of scikit-learn and shares in others: dividing makes both shares.
         return lambda tree: tree.value[:, 0, column] / tree.value[:, 0].sum(axis=1)
 
     if n_classes == 2:

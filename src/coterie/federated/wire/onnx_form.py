@@ -159,7 +159,10 @@ def scan(content: bytes) -> None:
 
 
 def _tree_attributes(trees: Trees) -> dict[str, Any]:
-    """Return the attributes of ONNX's TreeEnsemble for some trees."""
+    """Return the attributes of ONNX's TreeEnsemble for some trees.
+
+    All leaves count for the only target, with number nought.
+    """
     lists = {attribute: getattr(trees, field_name).tolist() for field_name, attribute in _TREE_LISTS.items()}
     return {
         **lists,
@@ -191,7 +194,10 @@ def _node(step: Step, constants: list[Any]) -> Any:
 
 
 def write_onnx(program: Program) -> bytes:
-    """Return a checked program as an ONNX file; the same program always gives the same bytes."""
+    """Return a checked program as an ONNX file; the same program always gives the same bytes.
+
+    A model is known by the sha256 of its bytes, so they must not vary.
+    """
     constants: list[Any] = []
     nodes = [_node(step, constants) for step in program.steps]
     rows = helper.make_tensor_value_info(ROWS, TensorProto.DOUBLE, ["n", program.n_features])
@@ -283,7 +289,10 @@ def _read_trees(settings: dict[str, Any]) -> Trees:
 
 
 def _read_constants(graph: Any) -> dict[str, Array]:
-    """Return the constants of an ONNX graph by name."""
+    """Return the constants of an ONNX graph by name.
+
+    Each has a name of its own, and one of the two types that coterie writes.
+    """
     constants: dict[str, Array] = {}
     for tensor in graph.initializer:
         if tensor.name in constants or not tensor.name:
