@@ -62,7 +62,7 @@ def _common(tree: DecisionTreeRegressor) -> dict[str, Any]:
 def _is_uniform(forest: QuickForest) -> bool:
     """Tell whether the trees of a forest differ in nothing but their nodes and seeds.
 
-    Then the first tree and arrays of nodes say everything.
+    Then the first tree and arrays of nodes say everything, and the file is much smaller.
     """
     trees, common_attributes = forest.estimators_, _common(forest.estimators_[0])
     return forest.n_outputs_ == 1 and all(
@@ -77,6 +77,7 @@ def _pack(trees: list[DecisionTreeRegressor]) -> Packed:
     """Return many trees as a few long arrays.
 
     They are the columns and values of the nodes of all trees, and the size, depth and seed of each tree.
+    Thousands of small objects would take long to write one by one.
     """
     states = [tree.tree_.__getstate__() for tree in trees]
     nodes = np.concatenate([state["nodes"] for state in states])
