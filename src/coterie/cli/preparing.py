@@ -126,7 +126,10 @@ def chosen_columns(
 
 
 def target_values(frame: pl.DataFrame, target: str) -> pl.Series:
-    """Return the target column as numbers, null where it is missing or infinite; refuse text."""
+    """Return the target column as numbers, null where it is missing or infinite; refuse text.
+
+    The error shows an entry that is no number.
+    """
     column = frame[target]
     if not column.dtype.is_numeric() and column.dtype != pl.Boolean and column.dtype != pl.Null:
         examples = column.drop_nulls()
@@ -174,7 +177,7 @@ def _check_groups(names: pl.Series, group: str) -> None:
 
 
 def _as_array(names: pl.Series) -> Any:
-    """Return texts as a numpy array, each distinct one converted once."""
+    """Return texts as a numpy array (n,), each distinct one converted once: rows are many, learners few."""
     distinct = names.unique()
     codes = names.cast(pl.Enum(distinct)).to_physical().to_numpy()
     return id_array(distinct.to_list())[codes]
@@ -196,8 +199,9 @@ def _usable(
 ) -> tuple[pl.DataFrame, Any, pl.Series, Any, list[str]]:
     """Select the rows that have a learner and, if they are wanted, a target and a time.
 
-    Returns their predictors, their responses (None without target), their learners' names, their
-    positions in the table, and notes that count the rows left out for each reason.
+    Returns, in this order, their predictors, their responses (None without target), their learners' names,
+    their positions in the table, and notes that count the rows left out for each reason. ``classes``: the
+    target holds labels, not numbers.
     """
     learners = learner_names(frame[group])
     usable = learners.is_not_null()
@@ -241,7 +245,7 @@ def prepare(
 
     ``task`` says whether the target is fitted as classes or as numbers; ``"auto"``: as its entries show.
     The column ``time`` says when each row was observed. It is kept beside the predictors, for the model
-    takes it out itself.
+    takes it out itself. The recipe says what became of each column, for tables to come.
     """
     if time is not None:
         check_columns([time], frame.columns, "--time")

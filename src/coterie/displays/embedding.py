@@ -26,6 +26,8 @@ MOST_ENTRIES = 24
 def _telling_pairs(embedding: Array, labels: Array, most: int) -> list[tuple[int, int]]:
     """Choose up to ``most`` pairs of columns of an embedding (L, K) that show the clusters apart.
 
+    The embedding has a row per learner, its place among the top eigenvectors of the similarity.
+
     The leading column of a connected graph has one sign for all learners and shows little, so that the
     first two columns are often not the ones to look at.
 

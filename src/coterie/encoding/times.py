@@ -19,7 +19,11 @@ from coterie.rows.tables import as_table
 
 
 def split_time_column(X: Any, column: str, caller: str, *, needed: bool = True) -> tuple[Any, Any]:
-    """Take the column of times out of a table; where it is not needed, it may be missing."""
+    """Take the column of times out of a table; return the rest and the times, in the table's own library.
+
+    Where it is not ``needed`` it may be missing: then X comes back as it is, with None. ``caller`` is for the
+    error.
+    """
     table = as_table(X)
     if table is None or column not in table.columns:
         if not needed:
@@ -73,6 +77,7 @@ def time_ranks(times: Any, n_rows: int, caller: str) -> Array:
     """Return the rank (N,) of each row's time, 0 for the earliest; equal times have equal ranks.
 
     ``times`` are N dates or numbers, or texts that are written as either, in a list, an array or a column.
+    Only the order matters to the method. ``caller`` names the function in errors.
     """
     series = nw.from_native(times, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):

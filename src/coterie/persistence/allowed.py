@@ -1,6 +1,7 @@
 """The types that a file may hold, with what each of them may be made of: a security boundary.
 
-A file may come from anybody. A type that is not here is refused, for making its objects could run code.
+A file may come from anybody. A type that is not here, and that the user does not trust, is
+refused: making its objects could run code.
 
 One table, `TYPES`: a line names the types of a module and the attributes that their code relies on. Its `Row`
 checks the attributes of an object.

@@ -194,8 +194,9 @@ def _check_rows(parts: tuple[Array, ...], n_rows: Array, what: str, ndim: int = 
 def _check_newcomers_of(record: AverageNewcomers | PooledNewcomers, sizes: Sizes, what: str) -> None:
     """Refuse a record for newcomers, learners that came after the fit, whose arrays do not fit.
 
-    Averages need ratios only. Of the pooled form, predictors are scaled by ``units``, a learner is described
-    by ``describer`` in columns of numbers (the context) that models read, and positions are those of models.
+    Averages have ratios and units only. Of the pooled form, predictors are scaled by ``units``, a learner is
+    described by ``describer`` in columns of numbers (the context) that models read, and positions are those
+    of models.
     """
     if isinstance(record, AverageNewcomers):
         _check_shapes(AverageNewcomers, record, sizes, what)
@@ -213,7 +214,7 @@ def _check_newcomers_of(record: AverageNewcomers | PooledNewcomers, sizes: Sizes
     _need(all(array("x b")(centres, dict(describer_sizes)) for centres in describer.centres), what)
     _check_shapes(PooledNewcomers, record, describer_sizes, what)
     _need(stay_within(record.positions, sizes["m"], -1), what)
-    # The context has three columns of its own, then what describes a learner.
+    # Its columns: three numbers, the directions of slopes, and the coterie at each resolution.
     n_context = 3 + len(describer.directions) + len(describer.centres) + record.several
     _need(n_context <= sizes["t"] and set(record.bases) <= BASES, what)
 

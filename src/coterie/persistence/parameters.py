@@ -106,7 +106,7 @@ def _is_short(value: Any, sizes: Sizes) -> bool:
 
 
 def _few(value: Any, sizes: Sizes) -> bool:
-    """Let a number of folds or penalties pass, or a splitter (the object that makes folds) or list of them."""
+    """Let a number of folds or penalties pass, or a splitter (it makes folds) or list of them."""
     return count(MAX_UNITS)(value, sizes) if _whole(value) else setting(value, sizes)
 
 

@@ -135,7 +135,10 @@ def _unpack(first: DecisionTreeRegressor, arrays: Packed) -> list[DecisionTreeRe
 
 
 def give_trees(model: Any, packed: list[Packed]) -> Any:
-    """Put the trees back into a model that `take_trees` has split; the model is changed."""
+    """Put the trees back into a model that `take_trees` has split; the model is changed, and returned.
+
+    ``packed`` has the trees of each forest in the order of `_forests`; empty: the model was not split.
+    """
     forests = list(_forests(model))
     if packed and len(forests) != len(packed):
         raise unfit("holds trees of another model")
@@ -147,7 +150,7 @@ def give_trees(model: Any, packed: list[Packed]) -> Any:
 def _dump(result: Fitted | LearnerRead) -> bytes:
     """Return a learner's fitted model, with what was found on the way, as bytes of a zip.
 
-    Of each forest in it skops writes the first tree; the other trees are arrays.
+    Of each forest in it skops, which writes objects one by one, writes the first tree; the others are arrays.
     """
     archive_bytes = io.BytesIO()
     trees: dict[str, list[Packed]] = {}
@@ -166,9 +169,10 @@ def _dump(result: Fitted | LearnerRead) -> bytes:
 
 
 class ResultCodec:
-    """Writes and reads what Select finds for a learner."""
+    """Writes and reads what Select finds for a learner, its model chosen by cross-validation."""
 
     def __init__(self) -> None:
+        # Whether results with a model of this name could be read back, by name.
         self._read_back: dict[str, bool] = {}
 
     def dump(self, result: Fitted | LearnerRead) -> bytes | None:
@@ -194,7 +198,10 @@ class ResultCodec:
         return content
 
     def load(self, content: bytes) -> Any:
-        """Turn bytes back into a result, whoever wrote them."""
+        """Turn bytes back into a result, whoever wrote them; refuse what is no result.
+
+        Others may have written the folder of a stopped run, so that the same checks hold as for a model file.
+        """
         members, budget = read_stored(content), Budget(len(content))
         budget.spend(members[_TREE])
         match parse_json(members[_TREE]):

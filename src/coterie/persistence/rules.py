@@ -151,7 +151,7 @@ def array(shape: str, kinds: str = NUMBERS) -> Rule:
 
 
 def doubles(shape: str) -> Rule:
-    """Return the rule for an array of this machine's own float64, which compiled code reads without a look."""
+    """Return the rule for an array of this machine's own float64, which compiled code reads as it is."""
     floats = array(shape, "f")
 
     def rule(value: Any, sizes: Sizes) -> bool:
@@ -221,7 +221,7 @@ def is_plain(value: Any) -> bool:
     """Tell whether a value is data through and through: nothing in it can be called or fitted.
 
     Numbers, texts, generators of random numbers and containers of these are data, and so are types of
-    numbers. Data can stand in any attribute without running code.
+    numbers. Reading data runs no code.
     """
     if value is None or isinstance(value, (bool, int, float, str, bytes, np.generic, np.dtype, slice)):
         return True

@@ -83,7 +83,7 @@ def columns_overview(subject: ReportSubject) -> dict[str, Any] | None:
 
 
 def columns_words(data: dict[str, Any]) -> list[str]:
-    """Say what the columns are."""
+    """Say how many columns are numbers, categories or dates; ``data`` is what `columns_overview` returned."""
     nouns = {"number": "{} of numbers", "category": "{} of categories", "date": "{} of dates"}
     parts = [
         nouns[kind].format(count) if kind in nouns else f"{count} left out"
@@ -93,7 +93,7 @@ def columns_words(data: dict[str, Any]) -> list[str]:
 
 
 def setting_text(value: Any) -> str:
-    """Return a setting's value as a reader would write it, at most `LONGEST_SETTING` letters."""
+    """Return a setting's value as a reader would write it, at most `LONGEST_SETTING` letters a part."""
     if isinstance(value, (list, tuple)):
         return ", ".join(setting_text(part) for part in value) or "none"
     if isinstance(value, Mapping):
