@@ -157,7 +157,10 @@ class Workplace:
         return _is_folder(self.fits) and any(_FIT.fullmatch(name) for name in os.listdir(self.fits))
 
     def _check_out(self) -> None:
-        """Refuse an output folder with files that are not ours, or results that may not be replaced."""
+        """Refuse an output folder with files that are not ours, or results that may not be replaced.
+
+        Results go with ``--force``; finished learners of a stopped run need ``--resume`` or ``--force``.
+        """
         if os.path.lexists(self.out) and not _is_folder(self.out):
             raise CommandError(f"{str(self.out)!r} is a file: give --out the name of a folder.")
         names = sorted(os.listdir(self.out)) if _is_folder(self.out) else []

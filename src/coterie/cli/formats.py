@@ -312,7 +312,10 @@ def as_texts(table: pl.DataFrame, decimal: str) -> pl.DataFrame:
 
 
 def read_file(path: Path, form: TextForm) -> pl.DataFrame:
-    """Read a file as a table; the suffix of its name says the format, ``form`` how text is written."""
+    """Read a file as a table; the suffix of its name says the format, ``form`` how text is written.
+
+    With ``form.agreed``, sites have agreed on the columns: all entries stay texts, whatever the format.
+    """
     suffix = suffix_of(path)
     try:
         if suffix in PARQUET or suffix in ARROW:

@@ -146,7 +146,10 @@ class ParquetRows:
         return sum(piece.n_rows for piece in self.pieces)
 
     def read(self, most: int) -> tuple[Any, Any]:
-        """Return the learner's predictors (n, p), as numbers, and response (n,), at most ``most`` rows."""
+        """Return the learner's predictors (n, p), as numbers, and response (n,), at most ``most`` rows.
+
+        Rows without a response are left out, so that there may be fewer, or none.
+        """
         needed = [plan.name for plan in self.recipe.columns if plan.kind != "left out"]
         columns = list(dict.fromkeys([*needed, self.recipe.target]))
         try:
@@ -185,7 +188,10 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _parquet_files(patterns: Sequence[str]) -> list[Path]:
-    """Return the Parquet files that patterns, paths or folders name, each once."""
+    """Return the Parquet files that patterns, paths or folders name, each once.
+
+    Files of other formats and links to nothing are refused: only Parquet can be read in parts.
+    """
     parquet_files: list[Path] = []
     for pattern in patterns:
         for match in matches(pattern) or [Path(pattern)]:

@@ -105,7 +105,11 @@ def _from_model(
 def _folder_columns(
     height: int, positions: Any, predicted: Any, classes: tuple[str, ...]
 ) -> list[polars.Series]:
-    """Return predictions as columns; of classes the most probable label, and the probability of each."""
+    """Return predictions as columns; of classes the most probable label, and the probability of each.
+
+    ``height`` is the number of rows of the table, ``positions`` are those that were predicted, and
+    ``classes`` is empty for numbers.
+    """
     import numpy as np
 
     values_by_ending = {"": predicted}

@@ -59,7 +59,10 @@ class StreamedRows:
     classes: tuple[Any, ...] = ()
 
     def fit(self, model: CoterieEstimator) -> list[str]:
-        """Fit a model, reading learner by learner; return notes on how many rows were read and kept."""
+        """Fit a model, reading learner by learner; return notes on how many rows were read and kept.
+
+        Only some rows of each learner stay in memory, for the clustering.
+        """
         class_options = {"classes": self.classes} if self.classes else {}
         model.fit_sources(self.sources, memory=self.memory, **class_options)
         n_rows_in_files, n_rows_read = (
@@ -146,7 +149,10 @@ def target_values(frame: pl.DataFrame, target: str) -> pl.Series:
 
 
 def learner_names(values: pl.Series) -> pl.Series:
-    """Return a group column as texts, null where a row has no learner; refuse lists, objects and the like."""
+    """Return a group column as texts, null where a row has no learner; refuse lists, objects and the like.
+
+    The group column says to which learner each row belongs.
+    """
     kind = values.dtype
     if kind.is_float():
         values = values.fill_nan(None)

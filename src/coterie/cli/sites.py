@@ -165,7 +165,10 @@ def open_folder(folder: str, known_keys: str | None) -> SealedFolder:
 
 
 def open_signer(key: str | None, sealed: SealedFolder | None) -> Signer | None:
-    """Return the signer of a private key file; refuse one in the folder that is passed on."""
+    """Return the signer of a private key file; refuse one in the folder that is passed on.
+
+    None without a ``key``. Whoever has the private key can sign in the name of the site.
+    """
     if key is None:
         return None
     if sealed is not None and sealed.path.resolve() in Path(key).resolve().parents:

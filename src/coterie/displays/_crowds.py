@@ -75,7 +75,7 @@ def some_learners(
     """Return a partition and its losses for the learners that a picture of pairs can show.
 
     Few learners are returned as they are. Where all losses are known between landmarks only (the learners
-    that all others are compared to), these are kept; of very many, about `MOST_LEARNERS` at even distances,
+    that all others are compared to), these are kept. Of very many, about `MOST_LEARNERS` at even distances,
     and the first of each cluster, so that no cluster vanishes.
     """
     landmarks = None if exchange is None else exchange.landmarks

@@ -268,7 +268,10 @@ def _encode_number(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
 
 
 def _encode_date(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
-    """Return a column for each part of the dates, gaps filled, and which entries were missing."""
+    """Return a column for each part of the dates, gaps filled, and which entries were missing.
+
+    Dates without a time, where fit had times, count as midnight.
+    """
     known = series.drop_nulls()
     missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
     encoded = []

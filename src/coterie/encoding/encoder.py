@@ -170,7 +170,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def encoder_for(X: Any, caller: str) -> TableEncoder | None:
-    """Return a fitted encoder for a table with more than numbers; None where X is numbers without gaps."""
+    """Return a fitted encoder for a table with more than numbers; None where X is numbers without gaps.
+
+    None too for what is no table with rows: then the caller takes X as an array, and refuses it if need be.
+    """
     table = as_table(X)
     if table is None or not len(table) or not table.columns:
         return None

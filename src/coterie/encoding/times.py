@@ -34,7 +34,10 @@ def split_time_column(X: Any, column: str, caller: str, *, needed: bool = True) 
 
 
 def as_date(text: str) -> datetime | None:
-    """Return a date that is written as text; of a month, its first day."""
+    """Return a date that is written as text; of a month, its first day.
+
+    None where the text is no date. The ISO form is tried first, then `DATE_FORMATS`.
+    """
     month = re.fullmatch(r"[0-9]{4}-[0-9]{2}", text)
     try:
         return datetime.fromisoformat(f"{text}-01" if month else text)
@@ -60,7 +63,10 @@ def _as_number(text: str) -> float | None:
 
 
 def _read(texts: list[str], caller: str) -> list[Any]:
-    """Return times that are written as text as numbers or dates; refuse what is neither."""
+    """Return times that are written as text as numbers or dates; refuse what is neither.
+
+    Equal texts are read once. ``caller`` names the function in the error.
+    """
     time_of: dict[str, Any] = {}
     for text in dict.fromkeys(texts):
         number = _as_number(text)

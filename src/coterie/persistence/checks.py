@@ -214,7 +214,7 @@ def _check_newcomers_of(record: AverageNewcomers | PooledNewcomers, sizes: Sizes
     _need(all(array("x b")(centres, dict(describer_sizes)) for centres in describer.centres), what)
     _check_shapes(PooledNewcomers, record, describer_sizes, what)
     _need(stay_within(record.positions, sizes["m"], -1), what)
-    # Its columns: three numbers, the directions of slopes, and the coterie at each resolution.
+    # Its columns: level, offset and spread, the directions of slopes, and the coterie at each resolution.
     n_context = 3 + len(describer.directions) + len(describer.centres) + record.several
     _need(n_context <= sizes["t"] and set(record.bases) <= BASES, what)
 

@@ -162,7 +162,10 @@ def _who(names: list[str], one: str, several: str, nobody: str) -> str:
 
 
 def against_words(data: Mapping[str, Any]) -> list[str]:
-    """Return the sentences of the page about an earlier run; ``data`` is what `changes_since` returned."""
+    """Return the sentences of the page about an earlier run; ``data`` is what `changes_since` returned.
+
+    Sentences with nothing to say are left out.
+    """
     sentences = [
         f"The two runs have {counted(data['n_common'], 'learner')} in common.",
         _who(

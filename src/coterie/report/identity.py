@@ -120,7 +120,10 @@ def _parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[
 
 
 def settings(subject: ReportSubject) -> dict[str, Any]:
-    """Return what somebody needs to get the same results: parameters, seed, rule, scale, versions."""
+    """Return what somebody needs to get the same results: parameters, seed, rule, scale, versions.
+
+    Parts that the subject does not have are empty or None. ``scale`` turns dissimilarities into similarities.
+    """
     partition, model, conclusion = subject.partition, subject.model, subject.conclusion
     reproduction: dict[str, Any] = {"parameters": [], "seed": None}
     reproduction["by_moments"] = conclusion is not None and not conclusion.mixtures

@@ -50,7 +50,11 @@ def sources_of(conclusion: Conclusion, site: str) -> dict[str, Any] | None:
 
 
 def site_picture(conclusion: Conclusion, site: str) -> dict[str, Any]:
-    """Return what the conclusion says of one site: verdict, gain, errors, its coterie, and its sources."""
+    """Return what the conclusion says of one site: verdict, gain, errors, its coterie, and its sources.
+
+    ``company`` are the other sites of its coterie, and ``sources`` is what `sources_of` returned. Unknown
+    numbers are None.
+    """
     row = next(row for row in conclusion.gains if row.learner == site)
     company = [other.learner for other in conclusion.gains if other.cluster == row.cluster]
     numbers = ("gain", "gain_low", "gain_high", "error_alone", "error_with", "error_all")
