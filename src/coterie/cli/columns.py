@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def _line(note: ColumnNote) -> str:
-    """Describe in one line what a site says of a column: kind, entries, rounded centre and size, gaps."""
+    """Describe in one line what a site says of a column: kind, entries, rounded centre and size, gaps.
+
+    Centre and size are rounded, and None where there are none, so that no single row shows.
+    """
     remarks = [f"{note.name}: {note.kind}"]
     if note.levels:
         remarks.append("entries " + ", ".join(note.levels))

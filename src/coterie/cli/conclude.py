@@ -17,7 +17,10 @@ EXIT_PENDING = 3
 
 
 def _report(progress: dict[str, Any], *, as_json: bool) -> None:
-    """Print what `go_on` came to: who is waited for, the next round of questions, or the conclusion."""
+    """Print what `go_on` came to: who is waited for, the next round of questions, or the conclusion.
+
+    ``progress`` is its dict, with a summary where there is a conclusion.
+    """
     from coterie._options import listed
     from coterie.cli.summary import show_line, show_summary
 

@@ -28,7 +28,7 @@ def _check_concluder(sealed: SealedFolder, contents: FolderContents, concluder: 
 def read_conclusion(sealed: SealedFolder, concluder: str | None) -> tuple[FolderContents, Conclusion]:
     """Return what a folder holds, and its conclusion; refuse one that ``concluder`` did not sign.
 
-    None: any signature will do, and the caller checks what the conclusion says.
+    None: anybody may have concluded, so that the caller must check what the conclusion says.
     """
     contents = sealed.read()
     reason = next((w for n, w in contents.troubles.items() if n.startswith("conclusion")), None)

@@ -42,8 +42,8 @@ def _nearly_numbers(table: pl.DataFrame) -> list[str]:
 def has_decimal_commas(table: pl.DataFrame, decimal: str | None) -> bool:
     """Tell whether a table's numbers have decimal commas; a note says so where that is concluded.
 
-    1,234 may be 1.234 or 1234. So if ``decimal`` is None, some number must have other than three digits
-    behind its comma.
+    1,234 may be 1.234 or 1234. ``decimal`` is the sign that the user gave. So if ``decimal`` is None, some
+    number must have other than three digits behind its comma.
     """
     columns = [] if decimal == "." else _numbers_with_commas(table)
     if not columns or decimal == ",":

@@ -26,7 +26,10 @@ class Interrupted(CommandError):
 
 
 def _for_command_line(text: str) -> str:
-    """Reword the library's error for the command line: 'n_jobs' option becomes --jobs."""
+    """Reword the library's error for the command line: 'n_jobs' option becomes --jobs.
+
+    A remedy that only Python has, such as passing a model, is cut off.
+    """
     text = re.sub(r" Or pass a scikit-learn \w+\.$", "", text)
     option = re.match(r"The '(\w+)' option ", text)
     if option is None:

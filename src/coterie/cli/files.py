@@ -58,7 +58,7 @@ def find_files(patterns: Sequence[str]) -> list[Path]:
     """Return the files that are named or match a pattern, each once, those of a pattern sorted.
 
     Folders, pipes, devices, unknown formats and names that match nothing are refused before anything
-    heavy is loaded.
+    heavy is loaded, so that a wrong path is answered at once.
     """
     files: list[Path] = []
     for pattern in patterns:

@@ -70,7 +70,7 @@ def _strangers(folder: Path, is_ours: Callable[[str], bool]) -> list[Path]:
 def _remove(folder: Path, is_ours: Callable[[str], bool]) -> None:
     """Remove the files of a folder whose names are ours, and the folder once it is empty; nothing else.
 
-    A link to a folder is not followed. What cannot be removed stays.
+    A link to a folder is not followed, for it may lead to a user's own files. What cannot be removed stays.
     """
     if not _is_folder(folder):
         return
@@ -125,8 +125,8 @@ class Workplace:
     def _check_state(self) -> None:
         """Refuse a folder for unfinished work that is not ours, or holds what is not ours.
 
-        Nothing in it could be removed safely. It is ours if it belongs to this user, has our mark,
-        and all names in it are ones that we give.
+        Nothing in it could be removed safely. It is ours if it belongs to this user, has our mark (a file
+        that is locked while a run writes), and all names in it are ones that we give.
         """
         if not os.path.lexists(self.state):
             return
@@ -157,7 +157,10 @@ class Workplace:
         return _is_folder(self.fits) and any(_FIT.fullmatch(name) for name in os.listdir(self.fits))
 
     def _check_out(self) -> None:
-        """Refuse an output folder with files that are not ours, or results that may not be replaced."""
+        """Refuse an output folder with files that are not ours, or results that may not be replaced.
+
+        Results go with ``--force``; finished learners of a stopped run need ``--resume`` or ``--force``.
+        """
         if os.path.lexists(self.out) and not _is_folder(self.out):
             raise CommandError(f"{str(self.out)!r} is a file: give --out the name of a folder.")
         names = sorted(os.listdir(self.out)) if _is_folder(self.out) else []
@@ -259,7 +262,7 @@ class Workplace:
     def writing(self) -> Iterator[Path]:
         """Give a new folder to write results to, and put it into its place once all of them are there.
 
-        After an error the old results are still there, untouched.
+        After an error the old results are still there, untouched. The run must hold its lock (`held`).
         """
         results = self.state / RESULTS
         with disk_errors(self.out):
@@ -273,8 +276,8 @@ class Workplace:
     def _put(self) -> None:
         """Put the new results into their place: whoever looks finds the old ones or these.
 
-        On Linux the two folders change places in one step. Elsewhere it takes two, and `_bring_back`
-        undoes the first if the second was never made.
+        On Linux the two folders change places in one step, and the old results are then where the new ones
+        were. Elsewhere it takes two, and `_bring_back` undoes the first if the second was never made.
         """
         results, replaced = self.state / RESULTS, self.state / REPLACED
         if not os.path.lexists(self.out):

@@ -95,7 +95,7 @@ def _check_head(path: Path, content: bytes, form: TextForm, delimiter: str) -> s
 
     It is the one given by ``form``, else ``delimiter``, which the file's suffix stands for, else the one
     that the line has most often. An empty file, another encoding than was given, and a line without the
-    given delimiter are refused.
+    given delimiter are refused. A delimiter that was found in the line is named in a note on stderr.
     """
     if not content.strip():
         raise CommandError(f"{str(path)!r} is empty: give it a line of column names and at least one row.")
@@ -312,7 +312,10 @@ def as_texts(table: pl.DataFrame, decimal: str) -> pl.DataFrame:
 
 
 def read_file(path: Path, form: TextForm) -> pl.DataFrame:
-    """Read a file as a table; the suffix of its name says the format, ``form`` how text is written."""
+    """Read a file as a table; the suffix of its name says the format, ``form`` how text is written.
+
+    With ``form.agreed``, sites have agreed on the columns: all entries stay texts, whatever the format.
+    """
     suffix = suffix_of(path)
     try:
         if suffix in PARQUET or suffix in ARROW:

@@ -36,7 +36,7 @@ def open_with_rows(
     """Load a model of `coterie fit`; return it with a table and its rows, whose notes include the model's.
 
     ``with_target``: rows without a target are left out. ``text`` says how text files are written; see
-    `read_tables`.
+    `read_tables`. A recipe in the model says which columns are target, group and predictors.
     """
     notes: list[str] = []
     model = open_model(path, notes)

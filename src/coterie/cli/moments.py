@@ -52,7 +52,8 @@ def make_promise(
 ) -> Promise | None:
     """Return the differential privacy (epsilon, delta) that a message promises; None: no promise.
 
-    Options that contradict each other, or do nothing without each other, are refused.
+    A smaller epsilon hides single rows better, by more noise; delta is the chance that it fails. Options that
+    contradict each other, or do nothing without each other, are refused.
     """
     if epsilon is None:
         for value, option in ((delta, "--delta"), (schema, "--schema")):
@@ -70,7 +71,11 @@ def make_promise(
 
 
 def _encoded(frame: pl.DataFrame, schema: Schema, *, with_target: bool) -> tuple[Any, Any]:
-    """Return predictors (n, p) and response (n,) of all rows by the schema; a missing response is NaN."""
+    """Return predictors (n, p) and response (n,) of all rows by the schema; a missing response is NaN.
+
+    The schema is what sites agreed on before they saw rows: columns and ranges. Without target, None stands
+    for the response. Notes on unreadable entries are printed.
+    """
     names = [column.name for column in schema.columns]
     check_columns([*names, schema.target.name] if with_target else names, frame.columns, "the schema")
     notes: list[str] = []
@@ -88,8 +93,8 @@ def _classes_of(message: Moments) -> tuple[str, ...]:
 def revealed(message: Moments) -> list[str]:
     """Return, a line each, what a message of moments tells others about a site's rows.
 
-    Moments are sums of squares and products of (1, x, y). A user reads these lines before anything is
-    sent (``--dry-run``).
+    Moments are sums of squares and products of (1, x, y), over two halves of the rows: one judges what the
+    other chose. A user reads these lines before anything is sent (``--dry-run``).
     """
     n_variables = len(message.columns) + 2
     if message.promise is None:
@@ -203,7 +208,7 @@ def conclude_by_moments(
     """Conclude from the moments in a folder and write the conclusion into it; there is nobody to wait for.
 
     ``without`` names the sites to leave out, with the reason of each; sites that shared models are left
-    out, too.
+    out, too. Returned is a dict as of `coterie.cli.rounds.go_on`.
     """
     conclusion = conclude_moments(contents.moments, settings=settings, leave_out=without).conclusion
     sites_with_moments = {message.site for message in contents.moments}
@@ -218,7 +223,8 @@ def conclude_by_moments(
 def concluded_anew(contents: FolderContents) -> Pooled:
     """Compute the conclusion of a folder again from its moments, and refuse one that does not follow.
 
-    Whoever concluded may have written anything, so that nobody relies on the file.
+    Whoever concluded may have written anything, so that nobody relies on the file. Returned is all that was
+    pooled, of which the conclusion is a part.
     """
     conclusion = contents.conclusion
     if conclusion is None:
@@ -254,7 +260,8 @@ def _site_model(
 ) -> SiteModel:
     """Return the model that a site makes at home, from its own rows and everybody's moments.
 
-    ``found`` is the recomputed conclusion. Warnings of the fit are dropped.
+    ``recomputed`` is the conclusion as computed again, ``order`` whether neighbouring rows are held out
+    together. Warnings of the fit are dropped.
     """
     X, y = _rows_of(contents, message, frame)
     with gathered_warnings([]):
@@ -280,8 +287,8 @@ def send_bends(
 ) -> None:
     """Send a site's moments once more, with hinge functions of the columns, so that curves can be fitted.
 
-    The knots of the hinges follow from everybody's moments. The table is first compared with the one that
-    was shared, for moments of two tables must not be mixed.
+    A hinge is how far a value is above a place, its knot. The knots follow from everybody's moments. The
+    table is first compared with the one that was shared, for moments of two tables must not be mixed.
     """
     message = contents.moments_of(name)
     assert message is not None
@@ -348,7 +355,7 @@ def predict_by_moments(
     """Return the rows that can be predicted, and their predictions for a site.
 
     Without the site's own rows, the linear model of its coterie predicts; with them (``own``), the model
-    that the site makes at home. Of classes these are probabilities of shape (n, 2).
+    that the site makes at home. Of classes these are probabilities of shape (n, 2). Rows with gaps have none.
     """
     message = contents.moments_of(name)
     assert message is not None

@@ -77,9 +77,10 @@ def read_losses(
 ) -> tuple[NDArray[np.float64], list[str], list[str]]:
     """Return losses (L, L), the L sites, and notes; entry (i, j) is of site i's model on site j's rows.
 
-    Only names that are both a site and a model are used. A score, which is at most one, is turned into
-    the loss 1 - score. The metric None is the file's only one; its name may say that it is a score, as
-    ``higher_is_better`` does.
+    Only names that are both a site and a model are used. A score, which is at most one, is turned into the
+    loss 1 - score. The metric None is the file's only one; its name may say that it is a score, as
+    ``higher_is_better`` does. NVFlare is a tool for federated learning, whose file has all models at all
+    sites.
     """
     results = _read(path)
     metric_name = _metric_of(results, metric)

@@ -71,8 +71,8 @@ class RowBlock:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of this block as record batches of some columns, in their order.
 
-        A Parquet file is stored in row groups. Groups without rows of the block are skipped, and
-        batches at its edges are cut; all positions count rows of the file.
+        A Parquet file is stored in row groups, parts that are decoded by themselves. Groups without rows of
+        the block are skipped, and batches at its edges are cut; all positions count rows of the file.
         """
         file = open_parquet(self.path)
         end_of_block, group_start = self.first + self.n_rows, 0
@@ -98,8 +98,8 @@ def read_pieces(
 ) -> pl.DataFrame:
     """Return some columns of a learner's rows as one table, with its id in the column ``group``.
 
-    Of more than ``most`` rows, as many are drawn at random, with a seed from the learner's id: every
-    reading draws the same rows.
+    ``pieces`` are where the rows lie. Of more than ``most`` rows, as many are drawn at random, with a seed
+    from the learner's id: every reading draws the same rows.
     """
     n_rows = sum(piece.n_rows for piece in pieces)
     generator = np.random.default_rng(crc32(learner.encode("utf-8", "surrogatepass")))
@@ -146,7 +146,10 @@ class ParquetRows:
         return sum(piece.n_rows for piece in self.pieces)
 
     def read(self, most: int) -> tuple[Any, Any]:
-        """Return the learner's predictors (n, p), as numbers, and response (n,), at most ``most`` rows."""
+        """Return the learner's predictors (n, p), as numbers, and response (n,), at most ``most`` rows.
+
+        Rows without a response are left out, so that there may be fewer, or none.
+        """
         needed = [plan.name for plan in self.recipe.columns if plan.kind != "left out"]
         columns = list(dict.fromkeys([*needed, self.recipe.target]))
         try:
@@ -185,7 +188,10 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _parquet_files(patterns: Sequence[str]) -> list[Path]:
-    """Return the Parquet files that patterns, paths or folders name, each once."""
+    """Return the Parquet files that patterns, paths or folders name, each once.
+
+    Files of other formats and links to nothing are refused: only Parquet can be read in parts.
+    """
     parquet_files: list[Path] = []
     for pattern in patterns:
         for match in matches(pattern) or [Path(pattern)]:
@@ -229,7 +235,7 @@ def _runs(path: str, group: str, stamp: tuple[int, int]) -> Iterator[tuple[str |
     """Yield (learner, block of rows) for each run of equal entries in the column ``group`` of a file.
 
     The file is read batch by batch. A run may go on in the next batch, so that a block is yielded when
-    another learner begins. ``stamp`` is the file's size and time of change.
+    another learner begins. A row without learner has None. ``stamp`` is the file's size and time of change.
     """
     n_rows_read, run_start = 0, 0
     learner: str | None = None
@@ -290,7 +296,8 @@ def _pieces(files: list[Path], group: str) -> tuple[dict[str, list[RowBlock]], i
 def _looked_at(pieces: dict[str, list[RowBlock]], group: str, columns: Sequence[str]) -> pl.DataFrame:
     """Return rows of about `LOOKED_AT` learners, evenly spread: from beginning, middle and end of their rows.
 
-    They decide how columns become numbers where not all rows fit into memory.
+    They decide how columns become numbers where not all rows fit into memory. Rows in all places, for files
+    are often sorted.
     """
     samples = []
     for learner in list(pieces)[:: max(1, len(pieces) // LOOKED_AT)]:
@@ -324,8 +331,8 @@ def find_learners(
     """Find the learners in Parquet files or folders, and read all rows if they fit into half of the memory.
 
     Otherwise rows of some learners decide how columns become numbers, and each learner is read when it is
-    wanted. The options are those of `prepare`. Learners are named by a column, by a key of the folders'
-    names, or by their files (``filename``).
+    wanted. ``memory`` is a text such as 2GiB, the other options are those of `prepare`. Learners are named by
+    a column, by a key of the folders' names, or by their files (``filename``).
 
     Returns the rows (or where they are), what becomes of the columns, and a name for the results.
     """

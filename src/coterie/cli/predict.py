@@ -34,7 +34,7 @@ def _check_wishes(coverage: float | None, strict: bool, folder: bool) -> None:
 def _column(name: str, n_rows: int, positions: Any, predicted: Any) -> polars.Series:
     """Return predictions as a column with a row for each of the table's, null where a row has none.
 
-    ``kept`` has the positions in the table of the rows that were predicted.
+    ``positions`` are those in the table of the rows that were predicted, one for each entry of ``predicted``.
     """
     import numpy as np
     import polars as pl
@@ -62,8 +62,8 @@ def _from_model(
     """Return learners and predictions of a fitted model as columns, with intervals or sets, and notes.
 
     Of classes, the columns are the predicted label and the probability of each. ``coverage`` adds
-    intervals, or conformal sets of labels; None: neither. No column of predictions has the name of the
-    learners' column.
+    intervals, or conformal sets of labels (they hold the true label with that probability); None: neither.
+    No column of predictions has the name of the learners' column. Returned are (columns, notes).
     """
     from coterie.classifier import CoterieClassifier
     from coterie.cli.models import open_with_rows
@@ -105,7 +105,11 @@ def _from_model(
 def _folder_columns(
     height: int, positions: Any, predicted: Any, classes: tuple[str, ...]
 ) -> list[polars.Series]:
-    """Return predictions as columns; of classes the most probable label, and the probability of each."""
+    """Return predictions as columns; of classes the most probable label, and the probability of each.
+
+    ``height`` is the number of rows of the table, ``positions`` are those that were predicted, and
+    ``classes`` is empty for numbers.
+    """
     import numpy as np
 
     values_by_ending = {"": predicted}
@@ -133,7 +137,7 @@ def _from_folder(
 
     Unless a trusted ``concluder`` signed the conclusion, it is computed again from the sites' messages,
     for anybody may write into the folder. ``own`` is a table of the site's rows, for a conclusion from
-    moments.
+    moments. Models that were shared again since are refused: the conclusion is about others.
     """
     from coterie.cli.concluded import read_conclusion
     from coterie.cli.moments import predict_by_moments

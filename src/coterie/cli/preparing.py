@@ -59,7 +59,10 @@ class StreamedRows:
     classes: tuple[Any, ...] = ()
 
     def fit(self, model: CoterieEstimator) -> list[str]:
-        """Fit a model, reading learner by learner; return notes on how many rows were read and kept."""
+        """Fit a model, reading learner by learner; return notes on how many rows were read and kept.
+
+        Only some rows of each learner stay in memory, for the clustering.
+        """
         class_options = {"classes": self.classes} if self.classes else {}
         model.fit_sources(self.sources, memory=self.memory, **class_options)
         n_rows_in_files, n_rows_read = (
@@ -126,7 +129,10 @@ def chosen_columns(
 
 
 def target_values(frame: pl.DataFrame, target: str) -> pl.Series:
-    """Return the target column as numbers, null where it is missing or infinite; refuse text."""
+    """Return the target column as numbers, null where it is missing or infinite; refuse text.
+
+    The error shows an entry that is no number.
+    """
     column = frame[target]
     if not column.dtype.is_numeric() and column.dtype != pl.Boolean and column.dtype != pl.Null:
         examples = column.drop_nulls()
@@ -143,7 +149,10 @@ def target_values(frame: pl.DataFrame, target: str) -> pl.Series:
 
 
 def learner_names(values: pl.Series) -> pl.Series:
-    """Return a group column as texts, null where a row has no learner; refuse lists, objects and the like."""
+    """Return a group column as texts, null where a row has no learner; refuse lists, objects and the like.
+
+    The group column says to which learner each row belongs.
+    """
     kind = values.dtype
     if kind.is_float():
         values = values.fill_nan(None)
@@ -174,7 +183,7 @@ def _check_groups(names: pl.Series, group: str) -> None:
 
 
 def _as_array(names: pl.Series) -> Any:
-    """Return texts as a numpy array, each distinct one converted once."""
+    """Return texts as a numpy array (n,), each distinct one converted once: rows are many, learners few."""
     distinct = names.unique()
     codes = names.cast(pl.Enum(distinct)).to_physical().to_numpy()
     return id_array(distinct.to_list())[codes]
@@ -196,8 +205,9 @@ def _usable(
 ) -> tuple[pl.DataFrame, Any, pl.Series, Any, list[str]]:
     """Select the rows that have a learner and, if they are wanted, a target and a time.
 
-    Returns their predictors, their responses (None without target), their learners' names, their
-    positions in the table, and notes that count the rows left out for each reason.
+    Returns, in this order, their predictors, their responses (None without target), their learners' names,
+    their positions in the table, and notes that count the rows left out for each reason. ``classes``: the
+    target holds labels, not numbers.
     """
     learners = learner_names(frame[group])
     usable = learners.is_not_null()
@@ -241,7 +251,7 @@ def prepare(
 
     ``task`` says whether the target is fitted as classes or as numbers; ``"auto"``: as its entries show.
     The column ``time`` says when each row was observed. It is kept beside the predictors, for the model
-    takes it out itself.
+    takes it out itself. The recipe says what became of each column, for tables to come.
     """
     if time is not None:
         check_columns([time], frame.columns, "--time")

@@ -19,7 +19,10 @@ LONGEST_CELL = 900
 
 
 def printable(text: str) -> str:
-    r"""Return a text with all that is no letter, mark, number, sign or space escaped, as ``\x1b``."""
+    r"""Return a text with all that is no letter, mark, number, sign or space escaped, as ``\x1b``.
+
+    Names in a table come from anybody, and such letters could steer the terminal.
+    """
     if text.isprintable():
         return text
     return "".join(

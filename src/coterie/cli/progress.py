@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 # Seconds between two lines of one stage.
 _SECONDS_BETWEEN_LINES = 10.0
-# What is done in a stage.
+# What is done in a stage of a fit. Select: each learner chooses its model by cross-validation. Exchange:
+# losses
+# of everybody's models on everybody's rows. Bootstrap: rows are drawn again, to see who stays where.
 WORDS = {
     "Select": "models of each learner",
     "Exchange": "every model on the rows of all",
@@ -51,7 +53,7 @@ class PlainLines:
         """Note that ``done`` of ``total`` jobs of a stage are done; write a line at its begin and end.
 
         In between, a line is written every ``between`` seconds, with the time left at the speed so
-        far.
+        far. Stages without words in `WORDS` have no line at their begin.
         """
         now = time.monotonic()
         if stage not in self._begun and stage in WORDS:

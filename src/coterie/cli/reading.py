@@ -31,7 +31,10 @@ def check_same_columns(
 
 
 def _stacked(files: list[Path], tables: list[pl.DataFrame]) -> pl.DataFrame:
-    """Return tables of the same columns as one; refuse a column of text in one and numbers in another."""
+    """Return tables of the same columns as one; refuse a column of text in one and numbers in another.
+
+    ``files`` are where the tables come from, for the error.
+    """
     columns = tables[0].columns
     check_same_columns(files, [table.columns for table in tables])
     # A file whose entries of a column are all missing says nothing of its type.

@@ -27,8 +27,8 @@ def own_site(
 ) -> Site:
     """Make the site again from its table, as when it was shared, and refuse another table.
 
-    ``mine`` is what the site has shared: the same columns, seed and candidates give the same model, whose
-    number of rows and error must agree.
+    ``own_share`` is what the site has shared: the same columns, seed and candidates give the same model,
+    whose number of rows and error must agree.
     """
     name = own_share.site
     if target and target != own_share.target:
@@ -67,7 +67,8 @@ def own_site(
 def put_score(site: Site, sealed: SealedFolder, contents: FolderContents, signer: Signer | None) -> bool:
     """Write how well everybody's shared models predict this site's rows; tell whether that is new.
 
-    A score of the same models is not written again. Models that cannot be scored are named on stderr.
+    A score is a site's errors of all models on its rows. One of the same models (by checksum) is not written
+    again. Models that cannot be scored are named on stderr.
     """
     earlier_score = next((score for score in contents.scores if score.site == site.name), None)
     checksums = {share.site: share.sha for share in contents.shares}
@@ -91,8 +92,8 @@ def answer_questions(
 ) -> int:
     """Answer the open questions about averages of models; return how many, and note refusals.
 
-    ``noted`` keeps refused questions by file name between calls, so that each is named once. The number
-    of answers about the same models is limited, for each tells something about the rows.
+    ``refusals_named`` keeps refused questions by file name between calls, so that each is named once; it is
+    added to. The number of answers about the same models is limited, for each tells something about the rows.
     """
     memory = memory_of(contents.share_of(site.name))
     open_questions = due_questions(contents, site.name, memory.read(), sealed.read)
@@ -151,7 +152,8 @@ def go_on(
 
     The dict has the ``state``: waiting for scores, asking (with the sites that have to answer), or
     concluded (with the conclusion). ``without`` are sites to leave out, with reasons; ``now``: go on
-    without sites that are missing.
+    without sites that are missing. A question asks for the errors of averages of models, which nobody can
+    compute without the rows; some rounds of them lead to the conclusion.
     """
     if is_by_moments(contents):
         return conclude_by_moments(sealed, contents, settings, without, signer)

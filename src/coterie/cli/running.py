@@ -50,7 +50,8 @@ def make_model(
     """Return an estimator with the options of the command line, after they were checked.
 
     An option that is None has the library's default. While the ``task`` is ``"auto"``, candidates may be
-    regressors or classifiers, so that both are tried.
+    regressors or classifiers, so that both are tried. Candidates are the kinds of model that each learner
+    chooses from.
     """
     if task == AUTO:
         all_options = {**other_options, "n_clusters": n_clusters, "landmarks": landmarks, "order": order}
@@ -92,7 +93,8 @@ def _fit(
 ) -> list[str]:
     """Fit a model, keeping every finished learner on disk for ``--resume``; return notes for the user.
 
-    ``place`` says where they are kept, ``scheduler`` which Dask cluster works; None: threads here.
+    ``place`` says where they are kept, ``scheduler`` which Dask cluster works; None: threads here. A
+    checkpoint keeps the two functions that choose a learner's model, which take nearly all of the time.
     """
     functions_to_keep: list[Callable[[Any], Any]] = [choose_candidate, select_from_source]
     with one_sentence(), disk_errors(place.state), _workers(scheduler, model.n_jobs) as workers:

@@ -76,6 +76,7 @@ def site_rows(
 ) -> PreparedRows:
     """Turn a site's table into the rows of one learner; rows with gaps are left out and counted.
 
+    A site is one learner whose rows stay at home; it fills no gaps, for sites could fill them differently.
     Without a target there is no response; ``classes`` are those that the sites agreed on. ``what`` says
     in an error who asks for the columns.
     """
@@ -120,6 +121,8 @@ def _decimal_of(frame: pl.DataFrame, agreed: Encoding) -> str:
 def encoded(frame: pl.DataFrame, contents: FolderContents | None) -> pl.DataFrame:
     """Return a site's table with numbers in place of texts, as the sites agreed; unchanged without agreement.
 
+    An agreement (encoding) says what becomes of each column, so that all sites' models read the same numbers.
+
     The agreement must follow from what the sites said of their columns, for anybody may write into the
     folder. ``frame`` holds texts; see `site_table`.
     """
@@ -162,7 +165,10 @@ def open_folder(folder: str, known_keys: str | None) -> SealedFolder:
 
 
 def open_signer(key: str | None, sealed: SealedFolder | None) -> Signer | None:
-    """Return the signer of a private key file; refuse one in the folder that is passed on."""
+    """Return the signer of a private key file; refuse one in the folder that is passed on.
+
+    None without a ``key``. Whoever has the private key can sign in the name of the site.
+    """
     if key is None:
         return None
     if sealed is not None and sealed.path.resolve() in Path(key).resolve().parents:
@@ -176,7 +182,8 @@ def open_signer(key: str | None, sealed: SealedFolder | None) -> Signer | None:
 def check_signer(sealed: SealedFolder, signer: Signer | None, site: str | None = None) -> None:
     """Refuse to write what the list of known keys would refuse to others: unsigned, or another's key.
 
-    ``site`` is the one whose key is needed; None: any key of the list.
+    ``sealed`` is the folder that sites pass on, with its list of known keys (None: no check), and ``signer``
+    holds a private key. ``site`` is the one whose key is needed; None: any key of the list.
     """
     known = sealed.known_keys
     if known is None:
@@ -215,7 +222,7 @@ def looks(read: Callable[[], FolderContents], wait: float) -> Iterator[FolderCon
     """Yield what a folder holds, once and then every `PAUSE` seconds until ``wait`` seconds are over.
 
     The time begins after the first yield, when the caller's own work is done. Files that cannot be used
-    are named once on stderr.
+    are named once on stderr, and again only with another reason.
     """
     deadline = None
     reported_troubles: Mapping[str, str] = {}

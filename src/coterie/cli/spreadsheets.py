@@ -31,7 +31,8 @@ def _texts(table: pl.DataFrame) -> list[str]:
 def write_csv(table: pl.DataFrame) -> bytes:
     """Return a table as CSV in UTF-8 that holds no formula: see the top of this file.
 
-    Texts and names of columns that begin like a formula get an apostrophe in front; numbers do not.
+    Names of learners come from anybody, and a spreadsheet would run a formula. Texts and names of columns
+    that begin like one get an apostrophe in front; numbers do not.
     """
     as_text = table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     escaped = as_text.with_columns(

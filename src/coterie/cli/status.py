@@ -18,6 +18,8 @@ CONCLUDING, CONCLUDED = "concluding", "concluded"
 def _missing_answers(contents: FolderContents) -> dict[str, str]:
     """Return the sites that have not answered the open question about the present models, with a reason.
 
+    A question asks sites for errors of averages of models on their rows. Models are known by checksum.
+
     If sites were left out, the question was asked again of fewer members. So only questions with the
     fewest members are open.
     """
@@ -45,7 +47,8 @@ def _missing_answers(contents: FolderContents) -> dict[str, str]:
 def folder_status(contents: FolderContents) -> dict[str, Any]:
     """Return the state of a sealed folder as a dict: which sites shared, whom they wait for, who is left out.
 
-    The state is agreeing, sharing, scoring, answering, concluding or concluded, in the order of use.
+    The state is agreeing (on columns), sharing (models), scoring (models of others), answering (questions
+    about averages of models), concluding or concluded, in the order of use.
     """
     from coterie.cli.moments import NOT_MOMENTS, is_by_moments
     from coterie.cli.rounds import is_concluded

@@ -35,7 +35,7 @@ def _why(summary: Mapping[str, Any], *, verbose: bool) -> str:
     """Say which rule chose the number of coteries, and what others would; ``verbose``: with its values.
 
     ``summary`` has the curve of each rule: its criterion by number of clusters, and the number it would
-    choose.
+    choose. The rule "given" means that the user requested the number.
     """
     rule = summary["rule"]
     choice_by_rule = {name: curve["chosen"] for name, curve in summary["rules"].items() if name != rule}
@@ -95,7 +95,8 @@ def _errors_of(group: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str
 def _show_groups(summary: Mapping[str, Any], groups: Sequence[Mapping[str, Any]], by: str) -> None:
     """Print a row for each group of learners (by verdict or cluster), with its errors and members.
 
-    Coteries of one are named in a line below, for they are many sometimes.
+    Coteries of one are named in a line below, for they are many sometimes. ``by`` is the key that names a
+    group.
     """
     singles = [group["learners"][0] for group in groups if by == "cluster" and len(group["learners"]) == 1]
     groups = [group for group in groups if by != "cluster" or len(group["learners"]) > 1]
@@ -133,7 +134,10 @@ def _show_details(summary: Mapping[str, Any]) -> None:
 
 
 def show_summary(summary: Mapping[str, Any], *, verbose: bool = False) -> None:
-    """Print what `coterie.summary.summarize` returned: the answer first, in one screen."""
+    """Print what `coterie.summary.summarize` returned: the answer first, in one screen.
+
+    Then groups by verdict, coteries, why there are that many, what became of the columns, and notes.
+    """
     first, *others = summary["answer"]
     show_line(first, style="bold")
     for sentence in others:

@@ -46,7 +46,8 @@ def _are_numbers(texts: pl.Series) -> bool:
 def task_of(values: pl.Series, task: str) -> str:
     """Return whether a target is fitted as classes or as numbers: ``task``, or as its entries show.
 
-    Truth values, numbers of two values, and texts of few distinct entries are classes.
+    Truth values, numbers of two values, and texts of few distinct entries are classes (each seen twice on
+    average), unless most of these texts are numbers.
     """
     if task != AUTO:
         return task

@@ -52,7 +52,10 @@ def read_workbook(
 
 
 def _confine(memory: int) -> None:
-    """Limit the memory that this process may take from now on, where the system has such a limit."""
+    """Limit the memory that this process may take from now on, in bytes, where the system has such a limit.
+
+    A small workbook may claim cells without end; only this process then fails. No core file is written.
+    """
     with suppress(ImportError, OSError, ValueError, StopIteration):
         import resource
 

@@ -14,7 +14,10 @@ from coterie.estimator import CoterieEstimator
 
 
 def fitted(model: Any, display: type) -> CoterieEstimator:
-    """Return the model after a check that it is one of our estimators and fitted."""
+    """Return the model after a check that it is one of our estimators and fitted.
+
+    ``display`` is the class of the picture, whose name the error has.
+    """
     if not isinstance(model, CoterieEstimator):
         is_class = isinstance(model, type)
         description = f"the class {model.__name__} itself" if is_class else type(model).__name__

@@ -53,7 +53,7 @@ def block_means(losses: Array, blocks: list[Array]) -> Array:
     """Return the geometric means of losses (L, L) over blocks of rows and columns, shape (B, B).
 
     They span decades, so that logarithms are averaged. Entries that are not positive or not finite are
-    left out; a cell without any other entry is NaN.
+    left out; a cell without any other entry is NaN. ``blocks`` (B) are arrays of learners' positions.
     """
     order = np.concatenate(blocks)
     first_of_block = np.cumsum([0, *(len(block) for block in blocks[:-1])])
@@ -74,9 +74,9 @@ def some_learners(
 ) -> tuple[Partition, Exchange | None]:
     """Return a partition and its losses for the learners that a picture of pairs can show.
 
-    Few learners are returned as they are. Where losses are known between landmarks only, these are kept;
-    of very many, about `MOST_LEARNERS` at even distances, and the first of each cluster, so that no
-    cluster vanishes.
+    Few learners are returned as they are. Where all losses are known between landmarks only (the learners
+    that all others are compared to), these are kept. Of very many, about `MOST_LEARNERS` at even distances,
+    and the first of each cluster, so that no cluster vanishes.
     """
     landmarks = None if exchange is None else exchange.landmarks
     n_learners = len(partition.labels)

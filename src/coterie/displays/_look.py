@@ -153,8 +153,8 @@ def learner_rows(ax: Any, learners: Array, order: str) -> float:
 def beside_rows(ax: Any, heading: str, texts: list[str], room: int, size: float) -> list[Any]:
     """Write a text at the right of each row, under a heading, and return matplotlib's annotations.
 
-    ``room`` is the distance of the texts' right end from the axis, ``size`` their font size, both in
-    points. So texts line up however wide the axis is.
+    ``ax`` must have its rows at 0, 1, ... from the top. ``room`` is the distance of the texts' right end from
+    the axis, ``size`` their font size, both in points. So texts line up however wide the axis is.
     """
     common_options: dict[str, Any] = {
         "textcoords": "offset points",
@@ -206,7 +206,11 @@ def integer_ticks(axis: Any) -> None:
 
 
 def plain_log_ticks(axis: Any, low: float, high: float) -> None:
-    """Write the ticks of a log axis as plain numbers (0.5, 20), and enough of them in a narrow span."""
+    """Write the ticks of a log axis as plain numbers (0.5, 20), and enough of them in a narrow span.
+
+    ``low`` and ``high`` are the axis's positive ends; matplotlib alone would write powers of ten, often only
+    one.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     span = high / low

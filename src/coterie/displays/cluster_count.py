@@ -166,8 +166,9 @@ class ClusterCountDisplay(Display):
     def _draw_rule(self, ax: Any, name: str, kwargs: dict[str, Any]) -> None:
         """Draw a rule's criterion against the number of clusters, and mark the number it chose.
 
-        Above the axis stand the rule's name with its choice, and below it the criterion in words.
-        ``kwargs`` are the user's options for ``Axes.errorbar``.
+        Above the axis stand the rule's name with its choice, and below it the criterion in words (what the
+        rule compares, such as the drop of an eigenvalue). ``kwargs`` are the user's options for
+        ``Axes.errorbar``.
         """
         curve = self.curves[name]
         criterion_values = _finite(np.asarray(curve.values, dtype=float))

@@ -60,7 +60,10 @@ class EigenvaluesDisplay(Display):
         return 5.5, 3.6
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        """Draw the eigenvalues in descending order, with a dashed line after those that the clusters use."""
+        """Draw the eigenvalues in descending order, with a dashed line after those that the clusters use.
+
+        A large drop at that line says that the learners fall into as many groups.
+        """
         table = self.frame()
         colours = np.where(table["kept"], INK, QUIET)
         ax.axhline(0, color=FAINT, linewidth=1, zorder=0)

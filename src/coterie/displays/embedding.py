@@ -26,6 +26,8 @@ MOST_ENTRIES = 24
 def _telling_pairs(embedding: Array, labels: Array, most: int) -> list[tuple[int, int]]:
     """Choose up to ``most`` pairs of columns of an embedding (L, K) that show the clusters apart.
 
+    The embedding has a row per learner, its place among the top eigenvectors of the similarity.
+
     The leading column of a connected graph has one sign for all learners and shows little, so that the
     first two columns are often not the ones to look at.
 
@@ -110,7 +112,10 @@ class EmbeddingDisplay(Display):
         return {"learner": self.learner_ids, "cluster": self.labels, **columns}
 
     def _pairs(self, columns: Sequence[int] | None, most: int) -> list[tuple[int, int]]:
-        """Return the pairs of columns to draw: the given one, or those that separate the clusters best."""
+        """Return the pairs of columns to draw: the given one, or those that separate the clusters best.
+
+        Returned are at most ``most`` pairs; none where the embedding has one column.
+        """
         embedding_width = self.embedding.shape[1]
         if columns is not None:
             if len(columns) != 2 or not all(0 <= c < embedding_width for c in columns):

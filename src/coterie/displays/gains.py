@@ -81,7 +81,10 @@ class GainsDisplay(Display):
         return _look.rows_size(7.0, len(self.gains["gain"]))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        """Draw a row per learner, the largest gain at the top: three errors as points, the gain as text."""
+        """Draw a row per learner, the largest gain at the top: three errors as points, the gain as text.
+
+        The errors are those alone, with its coterie, and with all; a line joins the first two.
+        """
         table = self.frame()
         # What is not finite has no place on the axis.
         table |= {name: np.where(np.isfinite(table[name]), table[name], np.nan) for name in ERRORS}

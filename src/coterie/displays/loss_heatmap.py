@@ -268,7 +268,7 @@ class LossHeatmapDisplay(Display):
         return options
 
     def _colorbar(self, image: Any, cells: Array) -> Any:
-        """Add the colour bar; pointed ends show that cells lie beyond the scale."""
+        """Add the colour bar and return it; pointed ends show that cells (B, B) lie beyond the scale."""
         from matplotlib.colors import LogNorm
 
         logarithmic = isinstance(image.norm, LogNorm)
@@ -286,7 +286,7 @@ class LossHeatmapDisplay(Display):
         """Draw lines between clusters, and above and beside the image a band in each cluster's colour.
 
         ``labels`` has the cluster of each row of the picture, sorted by cluster. Wide enough bands
-        are annotated with the cluster's number.
+        are annotated with the cluster's number. Bands are placed in shares of the axis, just outside of it.
         """
         from matplotlib.patches import Rectangle
 

@@ -49,7 +49,7 @@ def _places(similarity: Array) -> Array:
     coordinates[:, : len(two_largest)] = eigenvectors[:, two_largest] * np.sqrt(
         np.maximum(eigenvalues[two_largest], 0.0)
     )
-    # An eigenvector has no sign of its own.
+    # An eigenvector has no sign of its own: the coordinate furthest from zero is made positive.
     signs = np.sign(coordinates[np.abs(coordinates).argmax(axis=0), [0, 1]])
     return coordinates * np.where(signs == 0, 1.0, signs)
 

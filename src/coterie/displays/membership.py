@@ -107,7 +107,10 @@ class MembershipDisplay(Display):
         return _look.rows_size(6.5, len(self.labels))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        """Draw a bar per learner, cut by the probability of each cluster, with lines between clusters."""
+        """Draw a bar per learner, cut by the probability of each cluster, with lines between clusters.
+
+        Learners without probabilities (NaN) have an empty bar. Beyond eight clusters colours repeat, hatched.
+        """
         order = self._order
         n_learners, n_clusters = self.membership.shape
         edge = {"edgecolor": "white", "linewidth": 0.4 if n_learners <= _look.MOST_NAMES else 0.0}

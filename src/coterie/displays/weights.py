@@ -82,7 +82,10 @@ class WeightsDisplay(Display):
         return rows_size(7.0, len(self.learner_ids))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        """Draw a bar per learner, cut by the weights of the sources, from alone (dark) to all (light)."""
+        """Draw a bar per learner, cut by the weights of the sources, from alone (dark) to all (light).
+
+        A source is the learner's own model, that of its coterie, or that of all learners.
+        """
         table = self.frame()
         learners = table.pop("learner")
         greys = np.linspace(DARKEST, LIGHTEST, max(len(self.share_names), 2))

@@ -72,7 +72,10 @@ def _fields(line: str, delimiter: str) -> list[str] | None:
 
 
 def texts_of(series: Any, decimal: str = ".") -> Texts:
-    """Return the entries of a column, a narwhals Series, as texts; numbers have this decimal sign."""
+    """Return the entries of a column, a narwhals Series, as texts; numbers have this decimal sign.
+
+    A duration becomes seconds, a time loses its zone, and what has no text (a list, bytes) is None, a gap.
+    """
     kind = series.dtype
     if kind == nw.Duration:
         series = series.dt.total_microseconds().cast(nw.Float64) / 1e6
@@ -120,8 +123,9 @@ def places_of(texts: Texts, levels: Sequence[str], decimal: str = ".") -> Array:
     """Return the place (n,) of each text among levels; NaN for a gap, their number for any other entry.
 
     An entry is a level if the texts are equal, or if both are the same number, as ``1`` and ``1.0`` are. The
-    levels of an agreement have decimal points.
+    levels (agreed entries of a category) have decimal points, ``decimal`` is the sign of the texts.
     """
+    # From the last: of two levels that are one number the first counts.
     indices = list(enumerate(levels))[::-1]
     by_text = {level.strip(): float(index) for index, level in indices}
     by_number = {number_of(level.strip()): float(index) for index, level in indices}
@@ -142,6 +146,7 @@ def _encoded(plan: ColumnPlan, texts: Texts, decimal: str) -> tuple[list[Array],
 
     A number stays one column, a category becomes an indicator for each level but the first, and a date one
     column for each of its parts. Entries that cannot be read are gaps, where numbers and dates are NaN.
+    Returned are (columns, gaps).
     """
     if plan.kind == "number":
         values = numbers_of(texts, decimal)
@@ -159,7 +164,10 @@ def _encoded(plan: ColumnPlan, texts: Texts, decimal: str) -> tuple[list[Array],
 
 
 def note_of(name: str, kind: str, texts: Texts, gaps: Array) -> list[str]:
-    """Say how many entries of a column are gaps because they cannot be read."""
+    """Say how many entries of a column are gaps because they cannot be read, in a list of one note or none.
+
+    ``gaps`` (n,) marks the gaps; those that were empty in the table need no note.
+    """
     unread = [text for text, gap in zip(texts, gaps, strict=True) if gap and not _is_missing(text)]
     if not unread:
         return []

@@ -89,7 +89,10 @@ def _gaps(count: int, n_rows: int) -> str:
 
 
 def _plan_number(name: str, series: Any) -> ColumnPlan:
-    """Decide how a column of numbers is encoded."""
+    """Decide how a column of numbers is encoded: gaps become the median, and are marked by a column if any.
+
+    A column that is empty, or has one value and no gaps, is left out.
+    """
     values = _numbers(series)
     known = values[~np.isnan(values)]
     missing = len(values) - len(known)
@@ -116,7 +119,10 @@ def _examples(entries: Counter[str]) -> str:
 
 
 def plan_text(name: str, series: Any, max_levels: int, min_share: float) -> ColumnPlan:
-    """Decide what becomes of a column, as `plan_column` does; text that is nearly all numbers is numbers."""
+    """Decide what becomes of a column, as `plan_column` does; text that is nearly all numbers is numbers.
+
+    A note in the plan names the entries that are none, for text may also hold codes. Arguments as there.
+    """
     series = typed(series)
     texts = texts_of(series) if series.dtype == nw.String else []
     comma = has_commas(texts)
@@ -134,7 +140,10 @@ def plan_text(name: str, series: Any, max_levels: int, min_share: float) -> Colu
 
 
 def _plan_date(name: str, series: Any) -> ColumnPlan:
-    """Decide how a column of dates is encoded: which parts vary, and what fills gaps."""
+    """Decide how a column of dates is encoded: which parts vary, and what fills gaps.
+
+    Of year, month, weekday and hour those that are the same in all rows are left out; medians fill gaps.
+    """
     n_rows, known = len(series), series.drop_nulls()
     missing = n_rows - len(known)
     if not len(known):
@@ -159,8 +168,8 @@ def _plan_date(name: str, series: Any) -> ColumnPlan:
 def _plan_category(name: str, series: Any, max_levels: int, min_share: float) -> ColumnPlan:
     """Decide how a column of text is encoded: which entries (levels) get an indicator column of their own.
 
-    The most frequent entry is the reference and has none; the rare ones share one. A column with nearly as
-    many entries as rows is left out.
+    The most frequent entry is the reference and has none; the rare ones (below ``min_share`` of the rows, or
+    beyond ``max_levels``) share one. A column with nearly as many entries as rows is left out.
     """
     n_rows, known = len(series), series.cast(nw.String).drop_nulls()
     missing = n_rows - len(known)
@@ -215,8 +224,8 @@ def _kind(dtype: Any) -> str | None:
 def plan_column(name: str, series: Any, max_levels: int, min_share: float) -> ColumnPlan:
     """Decide what becomes of a column, given as a narwhals Series.
 
-    At most `max_levels` entries of a category get a column of their own; each has at least `min_share` of the
-    rows.
+    At most ``max_levels`` entries of a category get a column of their own; each has at least ``min_share`` of
+    the rows. What cannot become numbers is left out, not refused: the plan says why.
     """
     series = typed(series)
     dates = as_dates(series) if series.dtype == nw.String else None
@@ -251,7 +260,7 @@ def _text_as_numbers(plan: ColumnPlan, series: Any) -> tuple[Any, bool]:
 
 
 def _encode_number(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
-    """Return the column as numbers, gaps filled, and which entries were missing."""
+    """Return the column as numbers in a list of one, gaps filled, and which entries (n,) were missing."""
     values = _numbers(series) if _kind(series.dtype) == "number" else np.full(len(series), np.nan)
     missing = np.isnan(values)
     values[missing] = plan.fills[0]
@@ -259,7 +268,10 @@ def _encode_number(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
 
 
 def _encode_date(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]:
-    """Return a column for each part of the dates, gaps filled, and which entries were missing."""
+    """Return a column for each part of the dates, gaps filled, and which entries were missing.
+
+    Dates without a time, where fit had times, count as midnight.
+    """
     known = series.drop_nulls()
     missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
     encoded = []
@@ -277,7 +289,7 @@ def _encode_category(plan: ColumnPlan, series: Any) -> tuple[list[Array], Array]
     """Return an indicator (n,) for each level but the first, and which entries (n,) were missing.
 
     Entries that are no level share an indicator if rare entries of fit did. Else they are zero in all of
-    them, like the first level, with a warning.
+    them, like the first level, with a warning. It is also warned where many more rows than in fit are new.
     """
     is_numeric = _kind(series.dtype) == "number"
     text = (series.fill_nan(None) if series.dtype.is_float() else series).cast(nw.String)
@@ -327,8 +339,8 @@ def _stand_in(plan: ColumnPlan) -> str:
 def encode_column(plan: ColumnPlan, series: Any) -> dict[str, Array]:
     """Return the columns of numbers (n,), by name and without gaps, that a column becomes by its plan.
 
-    The plan is not "left out". A column of another type than in fit is refused, and one with many more gaps
-    than in fit is warned of.
+    The plan was made by fit, and is not "left out". A column of another type than in fit is refused, and one
+    with many more gaps than in fit is warned of: predictions would silently rest on medians.
     """
     series, warned = typed(series), False
     if plan.kind == "date" and series.dtype == nw.String:

@@ -28,7 +28,10 @@ def _named(X: Any, caller: str) -> Any:
 
 
 def _with_columns(encoder: TableEncoder, columns: tuple[ColumnPlan, ...]) -> TableEncoder:
-    """Make an encoder a fitted one, once its columns have names of their own."""
+    """Set the attributes of a fitted encoder, once its columns have names of their own; return it.
+
+    Refused are two columns that would have one name, and a table of which nothing is left.
+    """
     names = [name for plan in columns for name in plan.features]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -167,7 +170,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def encoder_for(X: Any, caller: str) -> TableEncoder | None:
-    """Return a fitted encoder for a table with more than numbers; None where X is numbers without gaps."""
+    """Return a fitted encoder for a table with more than numbers; None where X is numbers without gaps.
+
+    None too for what is no table with rows: then the caller takes X as an array, and refuses it if need be.
+    """
     table = as_table(X)
     if table is None or not len(table) or not table.columns:
         return None

@@ -32,7 +32,10 @@ _MAX_ODD_SHARE = 0.05
 
 
 def _of_objects(series: Any) -> Any:
-    """Return a column of objects as numbers, dates or text; as it is where it holds anything else."""
+    """Return a column of objects as numbers, dates or text; as it is where it holds anything else.
+
+    pandas keeps mixed or missing entries as Python objects. Numbers among texts become texts.
+    """
     values = [None if is_missing(value) else value for value in series.to_list()]
     known = [value for value in values if value is not None]
     # The new entries and their type.
@@ -59,7 +62,10 @@ def _of_objects(series: Any) -> Any:
 
 
 def as_dates(series: Any) -> Any | None:
-    """Return text as dates where all of its entries are written in one known way, else None."""
+    """Return text as dates where all of its entries are written in one known way, else None.
+
+    A few first entries are tried before the whole column, which is slow.
+    """
     known = series.drop_nulls()
     if not len(known):
         return None

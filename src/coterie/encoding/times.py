@@ -19,7 +19,11 @@ from coterie.rows.tables import as_table
 
 
 def split_time_column(X: Any, column: str, caller: str, *, needed: bool = True) -> tuple[Any, Any]:
-    """Take the column of times out of a table; where it is not needed, it may be missing."""
+    """Take the column of times out of a table; return the rest and the times, in the table's own library.
+
+    Where it is not ``needed`` it may be missing: then X comes back as it is, with None. ``caller`` is for the
+    error.
+    """
     table = as_table(X)
     if table is None or column not in table.columns:
         if not needed:
@@ -30,7 +34,10 @@ def split_time_column(X: Any, column: str, caller: str, *, needed: bool = True) 
 
 
 def as_date(text: str) -> datetime | None:
-    """Return a date that is written as text; of a month, its first day."""
+    """Return a date that is written as text; of a month, its first day.
+
+    None where the text is no date. The ISO form is tried first, then `DATE_FORMATS`.
+    """
     month = re.fullmatch(r"[0-9]{4}-[0-9]{2}", text)
     try:
         return datetime.fromisoformat(f"{text}-01" if month else text)
@@ -56,7 +63,10 @@ def _as_number(text: str) -> float | None:
 
 
 def _read(texts: list[str], caller: str) -> list[Any]:
-    """Return times that are written as text as numbers or dates; refuse what is neither."""
+    """Return times that are written as text as numbers or dates; refuse what is neither.
+
+    Equal texts are read once. ``caller`` names the function in the error.
+    """
     time_of: dict[str, Any] = {}
     for text in dict.fromkeys(texts):
         number = _as_number(text)
@@ -73,6 +83,7 @@ def time_ranks(times: Any, n_rows: int, caller: str) -> Array:
     """Return the rank (N,) of each row's time, 0 for the earliest; equal times have equal ranks.
 
     ``times`` are N dates or numbers, or texts that are written as either, in a list, an array or a column.
+    Only the order matters to the method. ``caller`` names the function in errors.
     """
     series = nw.from_native(times, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):

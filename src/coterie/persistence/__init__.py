@@ -47,7 +47,7 @@ KINDS: dict[str, type[CoterieEstimator]] = {
 
 
 def _without_rows(learners: Learners) -> Learners:
-    """Return learners with tables of no rows, for a file that must not hold any."""
+    """Return learners with tables of no rows, for a file that must not hold any (rows may be private)."""
     no_weights = np.empty(0)
     return replace(
         learners,
@@ -61,8 +61,10 @@ def _without_rows(learners: Learners) -> Learners:
 def _state_of(fit: Fit, rows: bool) -> dict[str, Any]:
     """Return the parts of a fit to save, by name.
 
-    Left out are the models of the folds, and what `load` can compute again: losses of affine models from the
-    rows, and similarities from the losses. Without ``rows``, losses are stored as a matrix.
+    Left out are the models of the folds, and what `load` can compute again: losses of affine models (a line
+    and an intercept) from the rows, and similarities from the losses; None stands for these. Without
+    ``rows``, losses are stored as a matrix, except between landmarks (the few learners that all others are
+    compared to).
     """
     state = {name: getattr(fit, name) for name in PARTS}
     selection, exchange = fit.selection, fit.exchange
@@ -90,7 +92,8 @@ def _state_of(fit: Fit, rows: bool) -> dict[str, Any]:
 def _affine_tiles(exchange: Exchange, selection: Selection, shaping: Learners) -> AffineLosses:
     """Return the losses of affine models on the rows of all learners, computed again as `Exchange` did.
 
-    A file with rows does not hold them. The result is in the order of the learners of ``exchange``.
+    A file with rows does not hold them. ``shaping`` are the learners with their rows; the result is in the
+    order of the learners of ``exchange``, the losses of everybody's model on everybody's rows.
     """
     models = selection.aligned_to(shaping.ids).models
     vectors, affine = affine_matrix(models, shaping.n_features)
@@ -177,7 +180,8 @@ def _restored(
 ) -> CoterieEstimator:
     """Return the fitted estimator of a manifest and its members; refuse parts that do not make one.
 
-    ``trusted`` are types of the user's, ``budget`` limits what values may expand to.
+    ``trusted`` are types of the user's, ``budget`` limits what values may expand to. Everything is checked
+    before the estimator gets its attributes, and losses or similarities that were left out are made again.
     """
     match manifest:
         case {

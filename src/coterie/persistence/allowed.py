@@ -1,4 +1,7 @@
-"""The types that a file may hold, with what each of them may be made of.
+"""The types that a file may hold, with what each of them may be made of: a security boundary.
+
+A file may come from anybody. A type that is not here, and that the user does not trust, is
+refused: making its objects could run code.
 
 One table, `TYPES`: a line names the types of a module and the attributes that their code relies on. Its `Row`
 checks the attributes of an object.
@@ -51,7 +54,11 @@ class Row:
     loader: str = "ObjectNode"
 
     def checked(self, cls: type[Any], name: str, state: Any) -> dict[str, Any] | None:
-        """Return the attributes to make an object with, once all are allowed; ``name`` is for the error."""
+        """Return the attributes to make an object of type ``cls`` with, once all are allowed.
+
+        None, for an object without attributes, stays None. ``state`` is what the file says of the object,
+        which may be hostile, and ``name`` its dotted name for the error.
+        """
         if state is None:
             return None
         if not isinstance(state, dict) or not all(type(key) is str for key in state):
@@ -70,6 +77,7 @@ class Row:
             value = attributes[key]
             if not (rules[key](value, sizes) if key in rules else free and is_plain(value)):
                 self._refuse(cls, name, key)
+        # An object has all that fitting makes, or, not fitted yet, nothing of it.
         needed = self.fitted.keys()
         whole = needed <= attributes.keys() or needed.isdisjoint(attributes)
         if not whole or not (self.sound is None or needed.isdisjoint(attributes) or self.sound(attributes)):
@@ -77,7 +85,10 @@ class Row:
         return attributes
 
     def _refuse(self, cls: type[Any], name: str, key: str) -> NoReturn:
-        """Refuse an attribute, and say how to trust it."""
+        """Refuse the attribute ``key``, and say how to trust the type; ``name`` is its dotted name.
+
+        An attribute that compiled code relies on is refused without that remedy.
+        """
         if key in self.fitted or key in self.optional:
             raise unfit(f"holds a {cls.__name__} whose parts do not fit each other ({key!r})")
         raise PersistenceError(
@@ -86,6 +97,7 @@ class Row:
         )
 
 
+# Words for rules in the rows of the table below, beside those of `coterie.persistence.rules`.
 _NAMED: dict[str, Rule] = {
     "choice": sound.chosen,
     "columns": sound.columns,
@@ -109,7 +121,10 @@ _NAMED: dict[str, Rule] = {
 
 
 def _row(fitted: str, **more: Any) -> Row:
-    """Return a row; ``fitted`` reads as "coef_: p, intercept_: scalar, _base_loss?: part"."""
+    """Return a row; ``fitted`` reads as "coef_: p, intercept_: scalar, _base_loss?: part".
+
+    A name with ``?`` is optional. ``more`` are the other fields of `Row`.
+    """
     read = rules_of(fitted, _NAMED)
     optional = {name[:-1]: rule for name, rule in read.items() if name.endswith("?")}
     needed = {name: rule for name, rule in read.items() if not name.endswith("?")}

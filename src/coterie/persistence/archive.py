@@ -128,7 +128,8 @@ def _member(content: bytes, entry: zipfile.ZipInfo) -> bytes:
 def read_stored(content: bytes) -> dict[str, bytes]:
     """Read the members of a zip inside the file, which coterie.save does not compress a second time.
 
-    A zip that would unpack to more than its own size is refused.
+    A zip that would unpack to more than its own size is refused: small hostile files must not fill the
+    memory.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as zipped:
         entries = zipped.infolist()
@@ -244,7 +245,10 @@ def _check_members(path: Path, present: set[str], named: set[str]) -> None:
 
 
 def _unpack(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the manifest and the members of a zip, once names, sizes and checksums are right."""
+    """Return the manifest and the members of a zip, once names, sizes and checksums are right.
+
+    The manifest is the JSON that says what the members are; the checksums in it find damage, not forgery.
+    """
     with zipfile.ZipFile(io.BytesIO(content)) as zipped:
         entries = zipped.infolist()
         _check_entries(path, entries, len(content))

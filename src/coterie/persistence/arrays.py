@@ -28,7 +28,7 @@ def _header(file: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 def read_array(content: bytes) -> Array:
     """Return the array of an npy file that may hold anything; its header must match its content.
 
-    The array holds no objects, and its truth values are zero or one.
+    The array holds no objects, for NumPy unpickles these and so runs code. Its truth values are zero or one.
     """
     file = io.BytesIO(content)
     shape, is_column_major, dtype = _header(file)

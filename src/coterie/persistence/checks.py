@@ -1,4 +1,8 @@
-"""Whether what was read makes a fitted model: the right records, of sizes that fit each other."""
+"""Whether what was read makes a fitted model: the right records, of sizes that fit each other.
+
+A file may be damaged or hostile. Code that predicts takes indices and sizes on trust, so they are checked
+here. Each check raises a PersistenceError; its ``what`` names the part in the error's sentence.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +46,7 @@ from coterie.rows.learners import Learners, Standardization
 from coterie.verdicts import Admission, ClusterFit, GainModel, Intervals, LabelSets, Stability
 from coterie.verdicts.spread import Scales, Spread
 
-# What trees of nested coteries are added to.
+# What trees of nested coteries are added to: a model may predict what is left over a line.
 BASES = {"nothing", "line", "coterie line", "level"}
 # What models of classes answer.
 KINDS = {"own", "trees", "cuts", "beside", "beside coterie"}
@@ -119,7 +123,7 @@ SHAPES: dict[type[Any], dict[str, Rule]] = {
 
 
 def _need(condition: Any, what: str) -> None:
-    """Refuse a part of a fit unless a condition holds."""
+    """Refuse a part of a fit, named ``what`` in the error, unless a condition holds."""
     if not condition:
         raise unfit(f"holds {what} that does not fit the rest")
 
@@ -127,7 +131,8 @@ def _need(condition: Any, what: str) -> None:
 def _check_shapes(kind: type[Any], record: Any, sizes: Sizes, what: str) -> Sizes:
     """Refuse a record whose arrays are not of the shapes in `SHAPES`; return the sizes known by then.
 
-    ``sizes`` are those of letters that are known before, and ``what`` names the record for the error.
+    ``sizes`` are those of letters that are known before, by letter, and stay as they are; ``what`` names the
+    record for the error.
     """
     known_sizes = dict(sizes)
     for name, rule in SHAPES[kind].items():
@@ -143,8 +148,9 @@ def _is_about(record: Any, ids: list[Any]) -> bool:
 def _check_learners(learners: Learners, sizes: Sizes, rows: bool) -> None:
     """Refuse learners whose ids repeat, or whose offsets or order do not fit their rows.
 
-    ``offsets`` (n + 1,) says where each learner's rows begin, and ``appearance`` (n,) is a permutation.
-    Without ``rows``, the tables are empty.
+    ``offsets`` (n + 1,) says where each learner's rows begin, and ``appearance`` (n,) is the order in which
+    the learners came, a permutation. Without ``rows`` the file was saved without them, and the tables are
+    empty.
     """
     n_learners = len(learners.ids)
     offsets, appearance = learners.offsets, learners.appearance
@@ -163,7 +169,8 @@ def _check_learners(learners: Learners, sizes: Sizes, rows: bool) -> None:
 def _check_record(record: Any, ids: list[Any]) -> None:
     """Refuse a record that is about other learners, or whose fields by learner have another length.
 
-    Fields by learner are marked so in the record's own definition.
+    Fields by learner are marked so in the record's own definition (``by_learner``). Only ``source``, the
+    losses of models on rows, has no length.
     """
     what = f"a {type(record).__name__}"
     _need(_is_about(record, ids), what)
@@ -187,8 +194,9 @@ def _check_rows(parts: tuple[Array, ...], n_rows: Array, what: str, ndim: int = 
 def _check_newcomers_of(record: AverageNewcomers | PooledNewcomers, sizes: Sizes, what: str) -> None:
     """Refuse a record for newcomers, learners that came after the fit, whose arrays do not fit.
 
-    Of the pooled form, predictors are scaled by ``units`` and described by ``describer``, and positions are
-    those of models.
+    Averages have ratios and units only. Of the pooled form, predictors are scaled by ``units``, a learner is
+    described by ``describer`` in columns of numbers (the context) that models read, and positions are those
+    of models.
     """
     if isinstance(record, AverageNewcomers):
         _check_shapes(AverageNewcomers, record, sizes, what)
@@ -206,6 +214,7 @@ def _check_newcomers_of(record: AverageNewcomers | PooledNewcomers, sizes: Sizes
     _need(all(array("x b")(centres, dict(describer_sizes)) for centres in describer.centres), what)
     _check_shapes(PooledNewcomers, record, describer_sizes, what)
     _need(stay_within(record.positions, sizes["m"], -1), what)
+    # Its columns: level, offset and spread, the directions of slopes, and the coterie at each resolution.
     n_context = 3 + len(describer.directions) + len(describer.centres) + record.several
     _need(n_context <= sizes["t"] and set(record.bases) <= BASES, what)
 
@@ -213,7 +222,8 @@ def _check_newcomers_of(record: AverageNewcomers | PooledNewcomers, sizes: Sizes
 def _check_nested(record: NestedCollaboration, sizes: Sizes, n_rows: Array, what: str) -> None:
     """Refuse nested coteries whose arrays, models and newcomers do not fit each other.
 
-    A model reads the predictors and those columns of the context that its row of the mask shows.
+    Nested coteries: each learner mixes models of itself, its coterie and all. A model reads the predictors
+    and those columns of the context (numbers that describe a learner) that its row of the mask shows.
     """
     known_sizes = _check_shapes(NestedCollaboration, record, {**sizes, "s": len(record.share_names)}, what)
     n_columns_read = known_sizes["p"] + record.mask.sum(axis=1)
@@ -229,7 +239,7 @@ def _check_classes(record: NestedClasses, sizes: Sizes, n_rows: Array, what: str
     """Refuse nested coteries of classes whose arrays, models and newcomers do not fit each other.
 
     A model reads the predictors, the context columns of its mask, and the columns of the line if it takes
-    that. A model beside a line consists of one part for each column of the response.
+    that. A model beside a line (it predicts what is left over) has one part for each column of the response.
     """
     loss = record.loss
     if not isinstance(loss, BrierScore):
@@ -268,7 +278,11 @@ def _check_classes(record: NestedClasses, sizes: Sizes, n_rows: Array, what: str
 
 
 def _check_class_averages(record: ClassAverages, sizes: Sizes, n_rows: Array, what: str) -> None:
-    """Refuse averages of classifiers whose parts do not fit each other."""
+    """Refuse averages of classifiers, mixed per learner by weights, whose parts do not fit each other.
+
+    ``sizes`` are those of the letters in `SHAPES`, ``n_rows`` (n,) the learners' rows.
+    """
+    # Sources of a prediction, such as the coterie's model, beside the first of them.
     n_shared = len(record.share_names) - 1
     sizes_of_averages = {"c": record.loss.n_columns, "s": n_shared + 1, "e": n_shared + 1, "x": 2 * n_shared}
     known_sizes = _check_shapes(
@@ -289,7 +303,8 @@ def _check_class_averages(record: ClassAverages, sizes: Sizes, n_rows: Array, wh
 def _check_collaboration(record: Collaboration, sizes: Sizes, n_rows: Array) -> None:
     """Refuse a collaboration whose weights, models and residuals do not fit each other.
 
-    What its kind has beyond that is checked by the function for the kind.
+    A collaboration mixes m models by w rows of weights; ``n_rows`` (n,) are the learners' rows. What its kind
+    has beyond that is checked by the function for the kind.
     """
     what = f"a Collaboration by {record.method!r}"
     n_models = len(record.models)
@@ -305,7 +320,10 @@ def _check_collaboration(record: Collaboration, sizes: Sizes, n_rows: Array) -> 
 
 
 def _check_newcomers(state: dict[str, Any], sizes: Sizes) -> None:
-    """Refuse newcomers that do not fit the collaboration or their admission."""
+    """Refuse newcomers, learners that were placed after the fit, if they do not fit the rest of ``state``.
+
+    Each points to a row of the collaboration's weights; the admission says which clusters they joined.
+    """
     newcomers, admission = state["newcomers"], state["admission"]
     n_weight_rows, what = len(state["collaboration"].weights), "a newcomer"
     _need(all(newcomer.model is None or hasattr(newcomer.model, "predict") for newcomer in newcomers), what)
@@ -331,7 +349,8 @@ def _check_scores(
 ) -> None:
     """Refuse conformal scores, of rows that a model was not fitted on, unless they fit the learners.
 
-    There is an array (rows, 2) for each learner, and at least one learner that counts has rows.
+    There is an array (rows, 2) for each learner, and at least one learner that counts has rows: quantiles of
+    these scores make the intervals. ``what`` names them in the error.
     """
     _need(record.learner_ids.tolist() == ids and len(scores_by_learner) == len(ids), what)
     _check_shapes(type(record), record, {**sizes, "e": len(ids)}, what)
@@ -341,7 +360,10 @@ def _check_scores(
 
 
 def _check_intervals(record: Intervals | LabelSets, ids: list[Any], sizes: Sizes) -> None:
-    """Refuse prediction intervals or sets of labels that do not fit the learners."""
+    """Refuse prediction intervals, or sets of labels for classes, that do not fit the learners.
+
+    Intervals also have a scale for each cluster and one for all, and perhaps a model of the spread.
+    """
     if isinstance(record, LabelSets):
         _check_scores(record, record.scores, ids, sizes, "sets of labels")
         return
@@ -374,7 +396,7 @@ def _check_exchange(state: dict[str, Any], sizes: Sizes, rows: bool) -> None:
     """Refuse losses, similarities or labels that are not those of n learners.
 
     Losses may be missing where the rows are there, and similarities where they are made again from landmarks
-    or losses.
+    (the few learners to which all others are compared) or losses.
     """
     source, partition, n_learners = state["exchange"].source, state["partition"], sizes["n"]
     if isinstance(source, DenseTiles):
@@ -415,8 +437,8 @@ def n_predictors(held: dict[str, Any]) -> Any:
 def checked_parameters(given: dict[str, Any], n_features: Any) -> dict[str, Any]:
     """Refuse parameters of a CoterieRegressor that ask for what a file must not ask for.
 
-    ``n_features`` is the number of predictors, if it is one. What is returned has no more threads than there
-    are cores.
+    A file must not start days of work or fill the memory when its model is fitted again. ``n_features`` is
+    the number of predictors, if it is one. What is returned has no more threads than there are cores.
     """
     own_parameters = cleaned(given)
     engine = own_parameters.get("engine")
@@ -440,8 +462,8 @@ def check_fit(
 ) -> None:
     """Refuse parts that do not make a fit, and attributes of the estimator that do not belong to it.
 
-    ``ids_in_order`` and ``labels`` are what the manifest shows of the learners; ``rows`` says whether their
-    rows are there.
+    ``state`` has the fields of `Fit`, and ``held`` the attributes of the estimator. ``ids_in_order`` and
+    ``labels`` are what the manifest shows of the learners; ``rows`` says whether their rows are there.
     """
     checked_fields(Fit, state)
     checked_fields(Attributes, held)
@@ -500,6 +522,7 @@ def check_fit(
         _check_intervals(state["intervals"], [*ids, *newcomer_ids], sizes)
     _check_table(state["gains"], ids_in_order, labels, sizes)
     _need(array("p", "iu")(state["exponents"], sizes), "a unit of a column")
+    # Powers of two by which columns are scaled: those of a double lie within these bounds.
     _need(stay_within(state["exponents"], 1100, -1100), "a unit of a column")
     names = held.get("feature_names_in_")
     _need(names is None or names.shape == (held["n_features_in_"],), "a column name")

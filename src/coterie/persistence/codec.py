@@ -78,7 +78,7 @@ _DTYPE = re.compile(r"[<>|=]?([biuf]\d{1,2}|M8\[\d{0,9}[a-zA-Z]{1,2}\])", re.ASC
 
 
 def check_ids(ids: Array) -> None:
-    """Refuse learner ids that a file cannot hold."""
+    """Refuse learner ids that a file cannot hold: objects of other types would need code to be made again."""
     unwritable_ids = [] if ids.dtype.kind != "O" else [i for i in ids.tolist() if not _writable_id(i)]
     if unwritable_ids or ids.dtype.kind not in NUMBERS + "UMO":
         type_name = type(unwritable_ids[0]).__name__ if unwritable_ids else ids.dtype.name
@@ -123,7 +123,10 @@ class Encoder:
         return {"$": "values", "dtype": values.dtype.str, "items": self.encode(plain_values.tolist())}
 
     def _encode_tuple(self, value: tuple[Any, ...]) -> Any:
-        """Encode a tuple; arrays of one type and width become one array and the ends of its pieces."""
+        """Encode a tuple; arrays of one type and width become one array and the ends of its pieces.
+
+        One long array per tuple, not one per learner: thousands of learners would make thousands of members.
+        """
         are_arrays = value and all(type(part) is np.ndarray and part.ndim > 0 for part in value)
         have_one_layout = are_arrays and len({(part.dtype, part.shape[1:]) for part in value}) == 1
         if have_one_layout and value[0].dtype.kind in NUMBERS:
@@ -186,7 +189,8 @@ class _WrongTypeError(ValueError):
 def _of(*kinds: type[Any]) -> Leaf:
     """Return a check that lets values of the given types pass and refuses others.
 
-    A bool is an int in Python, but passes only where bool is among the types.
+    A bool is an int in Python, but passes only where bool is among the types. The check takes a value and
+    ``where`` it stands, for the error, and returns the value.
     """
 
     def check(value: Any, where: str) -> Any:
@@ -291,7 +295,8 @@ class Decoder:
     def _decode(self, tree: Any) -> Any:
         """Return the value of parsed JSON, by recursion; an object's entry "$" says what it is.
 
-        An object that is as none that `Encoder` writes is refused.
+        An object that is as none that `Encoder` writes is refused: nothing is made by a name that is not in
+        `RECORDS`, `MAPPINGS` or `DATES`, a security boundary.
         """
         if isinstance(tree, list):
             return [self._decode(part) for part in tree]

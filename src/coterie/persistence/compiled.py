@@ -38,8 +38,8 @@ def need(is_sound: Any, what: str) -> None:
 def descends(left: Array, right: Array, is_inner: Array) -> bool:
     """Tell whether the children of all inner nodes come later in the list of N nodes, and inside of it.
 
-    Then every walk down the tree ends in a leaf. ``left`` and ``right`` (N,) are indices of children,
-    ``is_inner`` (N,) marks the nodes that have any.
+    Then every walk down the tree ends in a leaf, and no forged file can make it endless. ``left`` and
+    ``right`` (N,) are indices of children, ``is_inner`` (N,) marks the nodes that have any.
     """
     inner_nodes = np.flatnonzero(is_inner)
     children = np.column_stack([left[inner_nodes], right[inner_nodes]]).astype(np.int64)
@@ -75,7 +75,10 @@ def build_tree(cls: type[Any], arguments: Any, state: Any) -> Any:
 
 
 def build_metric(cls: type[Any], arguments: Any, state: Any) -> Any:
-    """Make a distance anew from its name; only Minkowski takes a number, its power, from the state."""
+    """Make a distance anew from its name; only Minkowski takes a number, its power, from the state.
+
+    The rest of the state holds pointers and sizes that compiled code would trust.
+    """
     from sklearn.metrics import DistanceMetric
 
     name = METRICS[cls.__name__]
@@ -88,7 +91,8 @@ def build_metric(cls: type[Any], arguments: Any, state: Any) -> Any:
 def build_neighbours(cls: type[Any], arguments: Any, state: Any) -> Any:
     """Make a search tree (KDTree or BallTree) anew from its rows, leaf size and distance.
 
-    The indices in the file are not used: the same rows give the same tree.
+    The indices in the file are not used, for compiled code would follow them: the same rows give the same
+    tree. Of the state (a tuple) entry 0 has the rows, 4 the leaf size and 11 the distance.
     """
     need(isinstance(state, tuple) and len(state) >= 12 and array("n p", "f")(state[0], {}), cls.__name__)
     need(count(2**31, 1)(state[4], {}) and type(state[11]).__name__ in METRICS, cls.__name__)
@@ -103,7 +107,10 @@ def build_loss(cls: type[Any], arguments: Any, state: Any) -> Any:
 
 
 def build_check(cls: type[Any], arguments: Any, state: Any) -> Any:
-    """Make the check of numerical columns that histogram boosting keeps; refuse other functions."""
+    """Make the check of numerical columns that histogram boosting keeps; refuse other functions.
+
+    It is a partial call of a function, which could otherwise be any function with any arguments.
+    """
     from sklearn.utils import check_array
 
     is_check_array = isinstance(state, dict) and state.get("func") is check_array and state.get("args") == ()
@@ -113,7 +120,10 @@ def build_check(cls: type[Any], arguments: Any, state: Any) -> Any:
 
 
 def random_state(state: Any) -> np.random.RandomState:
-    """Return a RandomState of NumPy in a stored state; refuse one that it cannot have been in."""
+    """Return a RandomState of NumPy in a stored state; refuse one that it cannot have been in.
+
+    Its position ``pos`` is an index into 624 words, which compiled code follows.
+    """
     match state:
         case {"bit_generator": "MT19937", "state": {"key": key, "pos": pos}, "has_gauss": 0 | 1}:
             is_sound = array("624", "u")(key, {}) and count(624)(pos, {}) and real(state.get("gauss"), {})
@@ -125,7 +135,10 @@ def random_state(state: Any) -> np.random.RandomState:
 
 
 def generator(state: Any) -> np.random.Generator:
-    """Return a Generator of NumPy, of the kind PCG64, in a stored state; refuse any other state."""
+    """Return a Generator of NumPy, of the kind PCG64, in a stored state; refuse any other state.
+
+    State and increment are numbers of 128 bits; 32 spare bits may be left from the last draw.
+    """
     match state:
         case {"bit_generator": "PCG64", "state": {"state": position, "inc": step}, "has_uint32": 0 | 1}:
             is_128_bits, spare_bits = count(2**128 - 1), state.get("uinteger")

@@ -65,7 +65,11 @@ def _repacked(dumped: bytes) -> bytes:
 
 
 def dump_model(model: Any) -> bytes:
-    """Turn a model, a candidate or a splitter into the bytes of a skops file."""
+    """Turn a model, a candidate or a splitter (it makes folds) into the bytes of a skops file.
+
+    skops saves scikit-learn objects as a description and arrays, so that loading runs no code as pickle
+    would.
+    """
     # Imported here, for skops looks through all of scikit-learn on import and most users save nothing.
     import skops.io
 

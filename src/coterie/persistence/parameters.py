@@ -29,29 +29,38 @@ MAX_COLUMNS = 100_000
 MAX_UNITS = 10_000
 _CORES = os.cpu_count() or 1
 
+# Types of what can be called without being a model.
 _CALLABLE = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc, partial)
+# Functions that a file may name, beside ufuncs: they compute scores or check a table, and do nothing else.
 FUNCTIONS = (
     "sklearn.feature_selection._mutual_info.mutual_info_regression",
     "sklearn.feature_selection._univariate_selection.f_regression",
     "sklearn.feature_selection._univariate_selection.r_regression",
     "sklearn.utils.validation.check_array",
 )
-# joblib hands this text to eval.
+# joblib hands the text of pre_dispatch to eval, so only a number, or n_jobs times one, may stand there.
 _DISPATCH = re.compile(r"all|\d{1,6}|(\d{1,3} ?\* ?)?n_jobs", re.ASCII)
+# A path of attributes that scikit-learn follows on a model: no more than to its coefficients or importances.
 _IMPORTANCE = re.compile(r"auto|([A-Za-z]\w*\.)*(coef_|feature_importances_)", re.ASCII)
 
 
 def _is_listed_function(value: Any) -> bool:
     """Tell whether a value is one of our `FUNCTIONS` or a ufunc of NumPy, not one that the user trusts.
 
-    Only some parameters take such functions.
+    Only some parameters take such functions; elsewhere a file could make code call what it was not written
+    for.
     """
     is_on_list = isinstance(value, FunctionType) and f"{value.__module__}.{value.__name__}" in FUNCTIONS
     return is_on_list or isinstance(value, np.ufunc)
 
 
 def setting(value: Any, sizes: Sizes) -> bool:
-    """Let data, objects of the list, and lists and dicts of both pass; no function of the list."""
+    """Let an ordinary value of a parameter pass: data, an object that was built, or lists and dicts of both.
+
+    A file may be hostile, so that only types of `coterie.persistence.allowed` (or trusted by the user) were
+    built; these pass here. Functions of `FUNCTIONS` do not: the few parameters that call one follow
+    `function`. Long texts are refused. ``sizes`` is not used: every rule takes it.
+    """
     if isinstance(value, str):
         return rules.text()(value, sizes)
     if is_plain(value):
@@ -69,7 +78,7 @@ def function(value: Any, sizes: Sizes) -> bool:
 
 
 def _whole(value: Any) -> int:
-    """Return an integer as it is, and nought for anything else."""
+    """Return an integer as it is, and nought for anything else: what is no number counts nothing."""
     return int(value) if isinstance(value, (int, np.integer)) else 0
 
 
@@ -83,7 +92,7 @@ def _matches(pattern: re.Pattern[str]) -> Rule:
 
 
 def _capped(largest: float) -> Rule:
-    """Let a setting pass whose numbers stay below a bound."""
+    """Return the rule for a setting whose numbers are at most ``largest`` in size."""
 
     def rule(value: Any, sizes: Sizes) -> bool:
         return setting(value, sizes) and all(abs(number) <= largest for number in numbers(value))
@@ -97,7 +106,7 @@ def _is_short(value: Any, sizes: Sizes) -> bool:
 
 
 def _few(value: Any, sizes: Sizes) -> bool:
-    """Let a number of folds or penalties pass, or a splitter or list of them."""
+    """Let a number of folds or penalties pass, or a splitter (it makes folds) or list of them."""
     return count(MAX_UNITS)(value, sizes) if _whole(value) else setting(value, sizes)
 
 
@@ -105,7 +114,8 @@ def _is_grid(value: Any, sizes: Sizes) -> bool:
     """Let a search grid pass if each parameter in it may have each of its values.
 
     A grid is a dict of lists by the parameter's path, such as "ridge__alpha", or a list of such dicts. Its
-    values reach parameters of parameters, so they follow the same rules.
+    values reach parameters of parameters, so they follow the same rules: a grid must not be a way around
+    them.
     """
     if isinstance(value, (list, tuple)):
         return all(_is_grid(entry, sizes) for entry in value)
@@ -132,7 +142,7 @@ _CAPS: dict[int, str] = {
     MAX_SETTING: "batch_size gap iterated_power k leaf_size step subsample",
 }
 _NAMED: dict[str, Rule] = {"few": _few, "function": function, "grid": _is_grid}
-# None passes everywhere.
+# The rules by the parameter's name; `may_be` lets None pass everywhere.
 RULES: dict[str, Rule] = {
     **rules_of("alphas: few, cv: few, func: function, inverse_func: function, score_func: function", _NAMED),
     **rules_of("inv_kw_args: table none, kw_args: table none, memory: none, param_grid: grid", _NAMED),
@@ -150,14 +160,17 @@ _COUNTED = _capped(MAX_SETTING)
 
 
 def may_be(name: str, value: Any, sizes: Sizes) -> bool:
-    """Tell whether a parameter, named without the steps before it, may have a value."""
+    """Tell whether a parameter may have a value; ``name`` is without steps: ``alpha`` of ``ridge__alpha``.
+
+    A name in `RULES` has its own rule, a count is bounded, and anything else follows `setting`. None passes.
+    """
     # scikit-learn names what it counts by these prefixes, parameters to come included.
     is_a_count = name.startswith(("n_", "max_")) and name != "max_skips"
     return rules.maybe(RULES.get(name, _COUNTED if is_a_count else setting))(value, sizes)
 
 
 def cleaned(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes without what belongs to the machine where the file was made.
+    """Return a copy of attributes without what belongs to the machine where the file was made.
 
     Its cache folder (``memory``) and ``verbose`` are switched off, and ``n_jobs`` is at most the cores here.
     """
@@ -197,7 +210,7 @@ def _times(model: Any, parameters: dict[str, Any]) -> int:
     """Return how many models one fit of a model fits: folds times rounds, an upper bound.
 
     Rounds are trees, restarts, iterations and points of search grids, all multiplied. ``parameters`` are the
-    model's attributes by name.
+    model's attributes by name. Without a number of folds, ``cv`` counts as five, the default of scikit-learn.
     """
     n_folds = _whole(parameters.get("cv")) or _whole(
         getattr(parameters.get("cv"), "n_splits", 5 if "cv" in parameters else 1)
@@ -214,10 +227,10 @@ def _times(model: Any, parameters: dict[str, Any]) -> int:
 
 
 def _opened(value: Any, largest: dict[str, int]) -> Iterator[tuple[Any, dict[str, Any], dict[str, int]]]:
-    """Give out the models in a value, their parameters, and the largest counts that grids set inside them.
+    """Give out (model, parameters, largest counts that grids set inside it) for each model in a value.
 
-    ``largest`` are those of the grids around the value: the parameters already have them where they are
-    larger.
+    A search grid may set counts of models deep inside, so the largest are handed down by name. ``largest``
+    are those of the grids around the value: the parameters already have them where they are larger.
     """
     for model in _held(value):
         parameters = dict(vars(model))
@@ -240,8 +253,8 @@ def _opened(value: Any, largest: dict[str, int]) -> Iterator[tuple[Any, dict[str
 def n_fits(value: Any, largest: dict[str, int] | None = None) -> int:
     """Return an upper bound, roughly, of how often something is fitted when the candidates in a value are.
 
-    Trees, folds and grid points of models inside models multiply. ``largest`` are the largest counts that a
-    grid around the value sets.
+    Trees, folds and grid points of models inside models multiply, so a small file could ask for years of
+    work. ``largest`` are the largest counts, by parameter, that a grid around the value sets.
     """
     return sum(
         _times(model, parameters) * max(1, sum(n_fits(part, inner_largest) for part in parameters.values()))
@@ -252,7 +265,8 @@ def n_fits(value: Any, largest: dict[str, int] | None = None) -> int:
 def n_columns(value: Any, n_features: int, largest: dict[str, int] | None = None) -> int:
     """Return the width of the widest table that polynomials of the candidates in a value make.
 
-    Without any, it is ``n_features``. ``largest`` are the largest counts that a grid around the value sets.
+    Without any, it is ``n_features``. Such tables could fill all memory. ``largest`` are the largest counts,
+    by parameter, that a grid around the value sets.
     """
     widths = [n_features]
     for model, parameters, inner_largest in _opened(value, largest or {}):

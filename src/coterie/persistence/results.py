@@ -62,7 +62,7 @@ def _common(tree: DecisionTreeRegressor) -> dict[str, Any]:
 def _is_uniform(forest: QuickForest) -> bool:
     """Tell whether the trees of a forest differ in nothing but their nodes and seeds.
 
-    Then the first tree and arrays of nodes say everything.
+    Then the first tree and arrays of nodes say everything, and the file is much smaller.
     """
     trees, common_attributes = forest.estimators_, _common(forest.estimators_[0])
     return forest.n_outputs_ == 1 and all(
@@ -77,6 +77,7 @@ def _pack(trees: list[DecisionTreeRegressor]) -> Packed:
     """Return many trees as a few long arrays.
 
     They are the columns and values of the nodes of all trees, and the size, depth and seed of each tree.
+    Thousands of small objects would take long to write one by one.
     """
     states = [tree.tree_.__getstate__() for tree in trees]
     nodes = np.concatenate([state["nodes"] for state in states])
@@ -134,7 +135,10 @@ def _unpack(first: DecisionTreeRegressor, arrays: Packed) -> list[DecisionTreeRe
 
 
 def give_trees(model: Any, packed: list[Packed]) -> Any:
-    """Put the trees back into a model that `take_trees` has split; the model is changed."""
+    """Put the trees back into a model that `take_trees` has split; the model is changed, and returned.
+
+    ``packed`` has the trees of each forest in the order of `_forests`; empty: the model was not split.
+    """
     forests = list(_forests(model))
     if packed and len(forests) != len(packed):
         raise unfit("holds trees of another model")
@@ -146,7 +150,7 @@ def give_trees(model: Any, packed: list[Packed]) -> Any:
 def _dump(result: Fitted | LearnerRead) -> bytes:
     """Return a learner's fitted model, with what was found on the way, as bytes of a zip.
 
-    Of each forest in it skops writes the first tree; the other trees are arrays.
+    Of each forest in it skops, which writes objects one by one, writes the first tree; the others are arrays.
     """
     archive_bytes = io.BytesIO()
     trees: dict[str, list[Packed]] = {}
@@ -165,9 +169,10 @@ def _dump(result: Fitted | LearnerRead) -> bytes:
 
 
 class ResultCodec:
-    """Writes and reads what Select finds for a learner."""
+    """Writes and reads what Select finds for a learner, its model chosen by cross-validation."""
 
     def __init__(self) -> None:
+        # Whether results with a model of this name could be read back, by name.
         self._read_back: dict[str, bool] = {}
 
     def dump(self, result: Fitted | LearnerRead) -> bytes | None:
@@ -193,7 +198,10 @@ class ResultCodec:
         return content
 
     def load(self, content: bytes) -> Any:
-        """Turn bytes back into a result, whoever wrote them."""
+        """Turn bytes back into a result, whoever wrote them; refuse what is no result.
+
+        Others may have written the folder of a stopped run, so that the same checks hold as for a model file.
+        """
         members, budget = read_stored(content), Budget(len(content))
         budget.spend(members[_TREE])
         match parse_json(members[_TREE]):

@@ -1,5 +1,7 @@
 """Small rules about values; the table of allowed types is made from them.
 
+They are part of a security boundary: a model file may come from anybody, and what no rule allows is refused.
+
 A rule takes a value and the sizes that are known so far, and tells whether the value may pass. Sizes have
 letters: the first array that names a letter sets it, and all others must agree. ``p`` is the number of
 features of the estimator that holds the array.
@@ -18,10 +20,15 @@ from coterie._arrays import Array
 Sizes = dict[str, int]
 Rule = Callable[[Any, Sizes], bool]
 
+# Letters of a text that is a setting.
 LONGEST_TEXT = 1000
+# NumPy's letters for kinds of entries: bool, int, uint and float.
 NUMBERS = "biuf"
-# What a file may hold beside numbers: texts, dates, and records of compiled trees.
+# What a file may hold beside numbers: complex numbers, texts, bytes, durations, dates, records of compiled
+# trees.
 _INERT = NUMBERS + "cUSMmV"
+# Words for kinds in the texts of `rules_of`, as NumPy's letters; "O" are objects, checked one by one when
+# built.
 _KINDS = {
     "any": "biufUO",
     "bool": "b",
@@ -54,7 +61,7 @@ def real(value: Any, sizes: Sizes) -> bool:
 
 
 def count(most: int, least: int = 0) -> Rule:
-    """Let a whole number between two bounds pass."""
+    """Return the rule for a whole number from ``least`` to ``most``, both included."""
 
     def rule(value: Any, sizes: Sizes) -> bool:
         """Tell whether a value is a whole number between the bounds; a bool is none."""
@@ -88,7 +95,7 @@ def maybe(rule: Rule) -> Rule:
 
 
 def each(rule: Rule, length: str = "*") -> Rule:
-    """Let a list or tuple pass whose entries all pass; ``length`` is a word as for `array`."""
+    """Return the rule for a list or tuple whose entries all pass; ``length`` is a word as for `array`."""
 
     def all_pass(value: Any, sizes: Sizes) -> bool:
         """Tell whether a value is a list of the right length whose entries all pass."""
@@ -99,7 +106,7 @@ def each(rule: Rule, length: str = "*") -> Rule:
 
 
 def table_of(rule: Rule) -> Rule:
-    """Let a dict by texts pass whose values all pass."""
+    """Return the rule for a dict whose keys are texts and whose values all pass."""
 
     def all_pass(value: Any, sizes: Sizes) -> bool:
         """Tell whether a value is a dict by text whose entries all pass."""
@@ -113,7 +120,8 @@ def table_of(rule: Rule) -> Rule:
 def _agrees(word: str, length: int, sizes: Sizes) -> bool:
     """Tell whether a length is as a word of a shape says: ``*``, a number, a letter, or ``<`` and a letter.
 
-    The first use of a letter in ``sizes`` sets its size, and later uses must agree.
+    The first use of a letter sets its size, which is added to ``sizes``, and later uses must agree. ``<p`` is
+    at most the size of p; of an unknown letter that is 0.
     """
     if word == "*":
         return True
@@ -125,10 +133,10 @@ def _agrees(word: str, length: int, sizes: Sizes) -> bool:
 
 
 def array(shape: str, kinds: str = NUMBERS) -> Rule:
-    """Let an array of numbers pass whose shape is as the letters say.
+    """Return the rule for an array of numbers whose shape is as the letters say.
 
     ``shape`` has a word per dimension: a letter, a number, ``<`` and a letter for at most its size, or ``*``
-    for any length. ``kinds`` are NumPy's letters for the kinds of its entries.
+    for any length. ``kinds`` are NumPy's letters for the kinds of its entries. Masked arrays do not pass.
     """
     letters = shape.split()
 
@@ -143,7 +151,7 @@ def array(shape: str, kinds: str = NUMBERS) -> Rule:
 
 
 def doubles(shape: str) -> Rule:
-    """Let an array of this machine's own float64 pass."""
+    """Return the rule for an array of this machine's own float64, which compiled code reads as it is."""
     floats = array(shape, "f")
 
     def rule(value: Any, sizes: Sizes) -> bool:
@@ -153,7 +161,10 @@ def doubles(shape: str) -> Rule:
 
 
 def within(shape: str, below: str, least: int = 0) -> Rule:
-    """Let an array of indices pass, all from ``least`` to below the size of the letter ``below``."""
+    """Return the rule for an array of indices, all from ``least`` to below the size of the letter ``below``.
+
+    ``least=-1`` allows -1, which stands for "none". ``shape`` is as for `array`.
+    """
     whole = array(shape, "iu")
 
     def rule(value: Any, sizes: Sizes) -> bool:
@@ -174,7 +185,8 @@ def _rule(description: str, named: Mapping[str, Rule]) -> Rule:
     """Return the rule that a text describes: a named one, or the kind and the shape of an array.
 
     Before it may stand ``maybe`` (None passes, too), ``table`` (a dict of such), ``each`` (a list), or
-    ``each/m`` (one of length m).
+    ``each/m`` (one of length m). So "float n p" is an array of floats of shape (n, p), and "n p" one of any
+    numbers. ``named`` are rules that go by one word.
     """
     if description in named:
         return named[description]
@@ -189,7 +201,10 @@ def _rule(description: str, named: Mapping[str, Rule]) -> Rule:
 
 
 def rules_of(attributes: str, named: Mapping[str, Rule] | None = None) -> dict[str, Rule]:
-    """Return rules by the attribute's name, from a text such as "coef_: p, weights: maybe float n"."""
+    """Return rules by the attribute's name, from a text such as "coef_: p, weights: maybe float n".
+
+    What stands after the colon is read by `_rule`; ``named`` adds words for rules to those of `_PLAIN`.
+    """
     rules_by_name = {**_PLAIN, **(named or {})}
     pairs = (entry.strip().split(": ") for entry in attributes.split(","))
     return {name: _rule(description, rules_by_name) for name, description in pairs}
@@ -206,7 +221,7 @@ def is_plain(value: Any) -> bool:
     """Tell whether a value is data through and through: nothing in it can be called or fitted.
 
     Numbers, texts, generators of random numbers and containers of these are data, and so are types of
-    numbers.
+    numbers. Reading data runs no code.
     """
     if value is None or isinstance(value, (bool, int, float, str, bytes, np.generic, np.dtype, slice)):
         return True
@@ -223,7 +238,7 @@ def is_plain(value: Any) -> bool:
 
 
 def numbers(value: Any) -> Iterable[float]:
-    """Give out the numbers in a parameter: one, or those of a list."""
+    """Give out the numbers in a parameter: one, or those of a list or array; none for anything else."""
     if isinstance(value, (list, tuple)):
         for entry in value:
             yield from numbers(entry)

@@ -1,8 +1,9 @@
 """Reads what skops wrote, and builds nothing but what is allowed.
 
-skops describes an object as a tree of nodes: each names a loader, a type, and the parts that the object is
-made of. skops trusts a type or does not. Here a type comes with rules for its parts, which are checked before
-the object is made; see `coterie.persistence.allowed`.
+skops is a library that saves scikit-learn models without pickle, which runs code. It describes an object as a
+tree of nodes: each names a loader, a type, and the parts that the object is made of. skops trusts a type or
+does not. Here a type comes with rules for its parts, which are checked before the object is made; see
+`coterie.persistence.allowed`.
 """
 
 from __future__ import annotations
@@ -25,16 +26,19 @@ from coterie.persistence.parameters import FUNCTIONS, cleaned
 
 Node = dict[str, Any]
 
+# The version of skops' own file format.
 PROTOCOL = 2
 _MAX_NAME_LETTERS = 300
 SCHEMA = "schema.json"
 _CONTAINERS: dict[str, type[Any]] = {"builtins.list": list, "builtins.tuple": tuple, "builtins.set": set}
+# What turns a dict's key, a text in JSON, back into its type.
 _KEYS: dict[str, Callable[[str], Any]] = {
     "builtins.str": str,
     "builtins.int": int,
     "builtins.float": float,
     "builtins.bool": lambda key: key == "true",
 }
+# A loader is skops' name for how a node becomes an object.
 # Loaders that make data and never look up the type that they name.
 _OF_DATA = ("BytesNode", "JsonNode", "MaskedArrayNode", "RandomGeneratorNode", "RandomStateNode", "SliceNode")
 # What each other loader may make, beside the types of the table.
@@ -59,7 +63,8 @@ def _number_type(name: str) -> type[Any] | None:
 def _function(name: str) -> Any:
     """Return the function of a name, if it is on our list or a ufunc of one number; None otherwise.
 
-    Ufuncs of NumPy and SciPy compute with numbers and do nothing else.
+    Ufuncs of NumPy and SciPy compute with numbers and do nothing else. Any other function could be a way to
+    run code, such as ``os.system``.
     """
     module, _, last = name.rpartition(".")
     if name in FUNCTIONS:
@@ -75,7 +80,7 @@ def _function(name: str) -> Any:
 def _name(node: Node) -> str:
     """Return the dotted name that decides whether a node is trusted; refuse one that is no name.
 
-    A method is named by its class and its own name.
+    A method is named by its class and its own name. Names are long or odd only in forged files.
     """
     words = [node["__module__"], node["__class__"]]
     if node["__loader__"] == "MethodNode":
@@ -121,9 +126,10 @@ class Reader:
     """
 
     def __init__(self, content: bytes, trusted: Iterable[str], budget: Budget) -> None:
-        """Parse the schema; refuse another protocol of skops."""
+        """Parse the schema, the JSON that describes the object; refuse another protocol of skops."""
         self._files = read_stored(content)
         self._trusted = frozenset(trusted)
+        # Arrays that were read, by file: one that several nodes name is read once.
         self._arrays: dict[str, Array] = {}
         self._budget = budget
         budget.spend(self._files[SCHEMA])
@@ -156,7 +162,9 @@ class Reader:
     def _build(self, node: Any) -> Any:
         """Return the object that a node of the schema describes; parts of it are built first, by recursion.
 
-        What each loader of skops may make was checked before, by `read`.
+        ``node["__loader__"]`` says how. What each loader of skops may make was checked before, by `read`, so
+        that what can call code (a method, a function, an operator) stands here only by name of our list or
+        the user's.
         """
         match node["__loader__"]:
             case "BytesNode":
@@ -224,7 +232,10 @@ class Reader:
         return key_type
 
     def _dict(self, node: Node) -> Any:
-        """Return a dict whose keys, texts in JSON, have their own types again."""
+        """Return a dict whose keys, texts in JSON, have their own types again.
+
+        Keys that collide in a dict's hash table would cost hours, so `need_spread` refuses them.
+        """
         kinds = [self._key_type(key_type) for key_type in node["key_types"]["content"]]
         keys = [key_type(key) for key_type, key in zip(kinds, node["content"], strict=True)]
         need_spread(keys)
@@ -235,7 +246,8 @@ class Reader:
     def _array(self, node: Node) -> Any:
         """Return a stored array, or the number in it where the node names a type of numbers.
 
-        Every use after the first is charged to the budget, for whoever holds the array may copy it.
+        Every use after the first is charged to the budget (the memory that a file may ask for), for whoever
+        holds the array may copy it. A small file could name one array very often.
         """
         file = node["file"]
         if file not in self._arrays:
@@ -252,7 +264,10 @@ class Reader:
         return number_type(stored)
 
     def _objects(self, node: Node) -> Array:
-        """Return an array of objects in its shape, from lists in lists; refuse lists that are not as deep."""
+        """Return an array of objects in its shape, from lists in lists; refuse lists that are not as deep.
+
+        Entries are put in one by one: NumPy would turn entries that are lists into further dimensions.
+        """
         shape = self._build(node["shape"])
         entries = self._items(node)
         for _ in shape[1:]:
@@ -280,6 +295,7 @@ class Reader:
         """Return an object of a node's type, made of arguments or attributes.
 
         A type of the table is made by its rules. A type that only the user trusts is made as the file says.
+        ``arguments`` are those of its constructor, None for an object that is made without calling it.
         """
         name = _name(node)
         cls, rules = self._type(name), TYPES.get(name)

@@ -1,7 +1,9 @@
 """Whether the attributes of a fitted object fit each other, where its code relies on that.
 
 Each function takes the attributes of one object, by name, that have passed the rules of the table one by one.
-It tells whether they agree with each other; where they do not, the file is refused.
+It tells whether they agree with each other; where they do not, the file is refused. Compiled code reads
+memory by these numbers without a look, so that a forged file could crash the process or read what lies
+beside.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ LOSSES = (
     *("HalfTweedieLossIdentity", "HuberLoss", "PinballLoss", "HalfBinomialLoss", "HalfMultinomialLoss"),
 )
 COMPILED_LOSSES = tuple(f"Cy{name}" for name in LOSSES)
-# A kernel's matrix has an entry for each of these and each new row.
+# A kernel's matrix has an entry for each of these and each new row, so more would fill the memory.
 _MAX_KERNEL_ROWS = 50_000
 
 
@@ -38,7 +40,10 @@ def no(value: Any, sizes: Sizes) -> bool:
 
 
 def chosen(value: Any, sizes: Sizes) -> bool:
-    """Let a choice of columns pass: a name, a slice, or a list no longer than the table is wide."""
+    """Let a choice of columns pass: a name, a slice, or a list no longer than the table is wide.
+
+    Shorter lists than `MAX_UNITS` pass in any case. ``sizes["p"]`` is the width, if it is known.
+    """
     max_length = max(sizes.get("p", 0), MAX_UNITS)
     return is_plain(value) and (not hasattr(value, "__len__") or len(value) <= max_length)
 
@@ -86,7 +91,10 @@ def forest(attributes: Attributes) -> bool:
 
 
 def voting(attributes: Attributes) -> bool:
-    """Check that a forest that answers classes has an output for each of them, or one for two classes."""
+    """Check that a forest that answers classes has an output for each of them, or one for two classes.
+
+    The forest inside, ``forest_``, is one of ours and predicts shares of the classes as numbers.
+    """
     inner_forest, n_classes = attributes["forest_"], len(attributes["classes_"])
     n_outputs = 1 if n_classes <= 2 else n_classes
     return (
@@ -113,7 +121,7 @@ def boosting(attributes: Attributes) -> bool:
 def predictor(attributes: Attributes) -> bool:
     """Check a tree of histogram boosting: its walks end in leaves, and its sets of categories are there.
 
-    Compiled code follows the indices of children and of bitsets unchecked.
+    Compiled code follows the indices of children and of bitsets (sets of categories, a bit each) unchecked.
     """
     from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 
@@ -166,6 +174,7 @@ def histogram(attributes: Attributes) -> bool:
     counts = {len(round_) for round_ in attributes["_predictors"]} | {
         attributes["_baseline_prediction"].shape[1]
     }
+    # Each round must have as many trees as the code expects, for it counts them no more.
     if is_categorical is None or not _are(trees, "TreePredictor") or counts != {trees_per_round}:
         return False
     classes = attributes.get("classes_")
@@ -186,7 +195,11 @@ def histogram(attributes: Attributes) -> bool:
 
 
 def neighbours(attributes: Attributes) -> bool:
-    """Check that the search tree is of the kind that the method asks for, and has the stored rows."""
+    """Check that the search tree is of the kind that the method asks for, and has the stored rows.
+
+    The method "brute" has no tree. Otherwise the tree answers with positions of rows, which are then looked
+    up.
+    """
     tree_type = {"kd_tree": "KDTree", "ball_tree": "BallTree"}.get(attributes["_fit_method"], "NoneType")
     if attributes["n_samples_fit_"] != len(attributes["_fit_X"]) or not _are(
         [attributes["_tree"]], tree_type
@@ -214,7 +227,10 @@ def support(attributes: Attributes) -> bool:
 
 
 def network(attributes: Attributes) -> bool:
-    """Check that each layer of a network fits the one before, and that the last gives one value."""
+    """Check that each layer of a network fits the one before, and that the last gives one value.
+
+    No layer has more than `MAX_UNITS` units, for their products would fill the memory.
+    """
     layers, offsets = attributes["coefs_"], attributes["intercepts_"]
     widths = [attributes["n_features_in_"], *(layer.shape[1] for layer in layers)]
     return (
@@ -235,7 +251,10 @@ def kernel_ridge(attributes: Attributes) -> bool:
 
 
 def _scales(kernel: Any) -> list[Any]:
-    """Return the length scales of a kernel and of all kernels inside it; None where a kernel has none."""
+    """Return the length scales of a kernel and of all kernels inside it, in a list; None for one without.
+
+    Kernels hold others: sums and products in attributes, compound ones in a list ``kernels``.
+    """
     inner_kernels = [value for value in vars(kernel).values() if hasattr(value, "__dict__")]
     inner_kernels += [
         inner_kernel for inner_kernel in vars(kernel).get("kernels", ()) if hasattr(inner_kernel, "__dict__")
@@ -266,7 +285,8 @@ def _n_products(n_features: int, min_degree: int, max_degree: int, interaction_o
 def polynomial(attributes: Attributes) -> bool:
     """Check that PolynomialFeatures makes as many columns as it says, and not too many.
 
-    The count of its code includes products below the least degree, which are made and then dropped.
+    The count of its code (``_n_out_full``) includes products below the least degree, which are made and then
+    dropped. It writes into an array of the stated width.
     """
     min_degree, max_degree = attributes["_min_degree"], attributes["_max_degree"]
     interaction_only, include_bias = attributes.get("interaction_only"), attributes.get("include_bias")
@@ -302,7 +322,7 @@ def categories(attributes: Attributes) -> bool:
 def one_hot(attributes: Attributes) -> bool:
     """Check that a one-hot encoder has as many columns as categories that are not dropped.
 
-    Dropped positions must lie inside: each is written to without a look.
+    Dropped positions (None: the column drops no category) must lie inside: each is written to without a look.
     """
     dropped = attributes.get("_drop_idx_after_grouping")
     n_categories = [len(column_categories) for column_categories in attributes["categories_"]]

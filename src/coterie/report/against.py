@@ -95,9 +95,10 @@ def _why_apart(old: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
 def changes_since(old: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is different from an earlier run; both are summaries of `coterie.summary.summarize`.
 
-    The dict names learners that arrived, left, moved to another coterie or have another verdict, and has
-    the mean errors of both runs over the learners in common (None where they are not comparable).
-    `against_words` makes sentences of it.
+    The dict names learners that arrived, left, moved to another coterie or have another verdict, and has the
+    mean errors of both runs over the learners in common (None where they are not comparable). ``verdicts``
+    names learners, ``apart`` says why errors cannot be compared (empty: they can), ``fell`` whether the error
+    fell. `against_words` makes sentences of it.
     """
     targets = [(run.get("pays") or {}).get("target") for run in (old, summary)]
     if all(targets) and targets[0] != targets[1]:
@@ -161,7 +162,10 @@ def _who(names: list[str], one: str, several: str, nobody: str) -> str:
 
 
 def against_words(data: Mapping[str, Any]) -> list[str]:
-    """Return the sentences of the page about an earlier run; ``data`` is what `changes_since` returned."""
+    """Return the sentences of the page about an earlier run; ``data`` is what `changes_since` returned.
+
+    Sentences with nothing to say are left out.
+    """
     sentences = [
         f"The two runs have {counted(data['n_common'], 'learner')} in common.",
         _who(

@@ -51,9 +51,11 @@ class GainAxis:
         The range is at most -100 % to 100 %. The step between ticks is the smallest of `STEPS` that
         needs at most `MOST_TICKS`, so that ticks are round numbers.
         """
+        # At least 5 % to the right of zero, so that an axis without gains has a width.
         low, high = max(min([0.0, *ends]), -1.0), min(max([0.05, *ends]), 1.0)
         small_enough_steps = (step for step in STEPS if (high - low) / step <= MOST_TICKS)
         step = next(small_enough_steps, STEPS[-1])
+        # The tiny number absorbs rounding: an end at a tick needs no further one.
         first_multiple, last_multiple = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
         self.ticks = [index * step for index in range(first_multiple, last_multiple + 1)]
         self.low, self.high = self.ticks[0], self.ticks[-1]
@@ -82,6 +84,7 @@ def _taken(
 
     Percentages sum to 100. Learners without known weights are not in the dict. What a learner takes from
     a coterie that it is alone in counts as its own model's: ``singles`` has the labels of such coteries.
+    ``rows`` is the table of gains, a dict per learner; a conclusion of sites knows other sources than a fit.
     """
     conclusion = subject.conclusion
     if conclusion is not None:
@@ -117,7 +120,7 @@ def _against_measured(row: dict[str, Any]) -> bool:
     """Tell whether the measured errors point another way than the expected gain; the page says so then.
 
     The expected gain also uses what other learners gain, so that luck on a learner's few rows weighs
-    less.
+    less. A positive gain and a larger error with others disagree, and the other way round.
     """
     gain, error_alone, error_with = (row.get(name) for name in ("gain", "error_alone", "error_with"))
     return bool(
@@ -128,7 +131,7 @@ def _against_measured(row: dict[str, Any]) -> bool:
 def _used(row: dict[str, Any], percents: list[int] | None, *, lone: bool) -> str:
     """Return in a sentence whether `predict` uses a learner's own model or others; empty if unknown.
 
-    ``taken`` has whole percentages from each source, the own model first. ``lone``: the learner is alone
+    ``percents`` are whole percentages from each source, the own model first. ``lone``: the learner is alone
     in its coterie.
     """
     not_measured = not row.get("verdict") or row["verdict"] == NOT_MEASURED
@@ -144,8 +147,9 @@ def _card(
 ) -> list[Any]:
     """Return what the page says of a learner, as a list: the page's script reads the entries by position.
 
-    ``row`` is the learner's row of the table of gains, ``taken`` has its percentages from each source.
+    ``row`` is the learner's row of the table of gains, ``percents`` its percentages from each source.
     ``root``: errors are squared and shown as roots. ``lone``: the learner is alone in its coterie.
+    No entry may change its position without the script. A label of -1 stands for no coterie.
     """
     gain, low, high = (row.get(name) for name in ("gain", "gain_low", "gain_high"))
     # Of a coterie of one, the probability says nothing about learning with others.
@@ -173,8 +177,9 @@ def _card(
 def learner_cards(subject: ReportSubject) -> dict[str, Any]:
     """Return what the page says of each learner, the largest gain first, with the axis of gains.
 
-    ``rows`` are the cards; ``shown`` has the positions of those in the picture of gains, from both ends
-    where they are many.
+    A gain is the share of a learner's error that others save. ``rows`` are the cards; ``shown`` has the
+    positions of those in the picture of gains, from both ends where they are many; ``left_out`` counts the
+    others.
     """
     rows = subject.summary["gains"]
     has_gains = "gain" in rows[0]

@@ -41,9 +41,10 @@ def data_address(shades: Array) -> str:
     """Return an image as a data address: shades of one colour, from integers of shape (height, width).
 
     0 is the strongest shade, 254 transparent, 255 grey. The image is a PNG file with a palette, written
-    here, so that no library for images is needed.
+    here, so that no library for images is needed. Its chunks: header, palette, transparency, pixels, end.
     """
     height, width = shades.shape
+    # PNG wants a byte before each row that names a filter; 0 is none.
     rows_with_filter_byte = np.hstack([np.zeros((height, 1), np.uint8), shades.astype(np.uint8)])
     chunks = [
         _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
@@ -93,6 +94,8 @@ def heat_map(data: dict[str, Any]) -> str:
     ``data`` is what `losses_picture` returned. Lengths are in the units of the drawing, which is scaled
     to the page.
     """
+    # Cells begin 22 below the top, under the coteries' names and bands; all lengths are in units of the
+    # drawing.
     n, size = len(data["learners"]), 400.0
     names = [display_name(name) for name in data["learners"]] if n <= MOST_NAMES else []
     left = max(52.0, 8 + 5.2 * max(map(len, names), default=2))
@@ -139,8 +142,9 @@ def heat_map(data: dict[str, Any]) -> str:
 def _names_on_map(names: list[str], left: list[float], top: list[float], width: float) -> list[str]:
     """Write names beside the points of a map, where they cover neither a point nor another name.
 
-    ``left`` and ``top`` are the points' coordinates. Each name tries right, left, above and below its
-    point; one without room is left out, and shown beside the pointer only.
+    ``left`` and ``top`` are the points' coordinates. Each name tries right, left, above and below its point;
+    one without room is left out, and shown beside the pointer only. Boxes are (left, top, right, bottom), and
+    widths are guessed from the number of letters, for nothing here knows the font.
     """
     occupied_boxes = [(x - 5, y - 5, x + 5, y + 5) for x, y in zip(left, top, strict=True)]
     texts = []
@@ -166,7 +170,8 @@ def _names_on_map(names: list[str], left: list[float], top: list[float], width: 
 def learner_map(data: dict[str, Any]) -> str:
     """Draw the learners as points in their coteries' colours, from what `map_picture` returned.
 
-    Both axes have one scale: distances on the map stand for those of the models.
+    Both axes have one scale: distances on the map stand for those of the models (how badly they predict each
+    other's rows).
     """
     across, up = data["places"]
     names, n_learners = data["learners"], len(data["learners"])

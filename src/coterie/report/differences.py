@@ -19,7 +19,10 @@ MOST_PREDICTORS = 3
 
 
 def _between(partition: Partition) -> Array:
-    """Return the mean similarity of each pair of clusters, shape (K, K), over pairs of their members."""
+    """Return the mean similarity of each pair of clusters, shape (K, K), over pairs of their members.
+
+    Of very many learners the similarities are no matrix but an object that multiplies with one.
+    """
     members = np.eye(partition.n_clusters)[partition.labels]
     similarity = partition.similarity
     similarity_to_clusters = (
@@ -33,7 +36,8 @@ def _between(partition: Partition) -> Array:
 def chosen_pairs(partition: Partition) -> list[tuple[int, int]]:
     """Choose the pairs of clusters to compare.
 
-    All pairs where they are few, else every cluster with its nearest, the largest clusters first.
+    All pairs where they are few (`MOST_PAIRS`), else every cluster with the most similar one, the largest
+    clusters first.
     """
     all_pairs = list(combinations(range(partition.n_clusters), 2))
     if len(all_pairs) <= MOST_PAIRS:
@@ -73,7 +77,8 @@ def _pair(differences: Differences) -> dict[str, Any]:
     """Return how two coteries' predictions differ, as plain values for JSON.
 
     These are the predictors on which the difference depends most, its profile along the first, and the
-    regions where it is largest. ``noise`` is the noise of single rows, to compare with.
+    regions where it is largest. ``noise`` is the noise of single rows, to compare with; ``disagreement`` is
+    the root mean square difference, ``offset`` the mean one, and ``label`` the class, None for numbers.
     """
     table = differences.frame()
     columns = (table[name][:MOST_PREDICTORS].tolist() for name in ("predictor", "importance", "trend"))

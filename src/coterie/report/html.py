@@ -29,8 +29,9 @@ Bars = dict[str, Any]
 def _bars(learners: list[str], shares: list[list[float | None]], parts: list[tuple[str, str]]) -> Bars:
     """Return a stacked bar for each learner, as the page's template takes them, with a legend.
 
-    ``shares`` has R shares for each learner (None counts as 0), ``parts`` the name and colour of each of
-    the R. A text names a bar's two largest parts.
+    ``shares`` has R shares for each learner (None counts as 0), ``parts`` the name and colour of each of the
+    R. A text names a bar's two largest parts, for whoever cannot see it. With many parts (`MOST_IN_LEGEND`)
+    the legend is empty.
     """
     rows = []
     for learner, row in zip(learners, shares, strict=True):
@@ -57,7 +58,8 @@ def _bars(learners: list[str], shares: list[list[float | None]], parts: list[tup
 def _several(predictor: str, data: Bars, predictor_index: int) -> Bars:
     """Return a predictor's row of bars: its share of the importance in each coterie, one below the other.
 
-    ``place`` is the predictor's position. Widths are relative to the largest share of all predictors.
+    ``predictor_index`` is the predictor's position, ``data`` what `importance_picture` returned. Widths are
+    relative to the largest share of all predictors.
     """
     shares = [row[predictor_index] or 0.0 for row in data["shares"]]
     largest_share = max([share or 0.0 for row in data["shares"] for share in row]) or 1.0
@@ -154,7 +156,10 @@ def policy(scripts: list[str]) -> str:
 
 
 def _store(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return the data that the page's script reads: cards, members of coteries, and the heat map's cells."""
+    """Return the data that the page's script reads: cards, members of coteries, and the heat map's cells.
+
+    ``greys`` are the colours of the sources of a prediction; ``heat`` is None where there are no losses.
+    """
     losses = next((part["data"] for part in summary["sections"] if part["id"] == "losses"), None)
     unit = {"noise": " times its noise"}
     return {

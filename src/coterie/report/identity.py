@@ -83,7 +83,7 @@ def columns_overview(subject: ReportSubject) -> dict[str, Any] | None:
 
 
 def columns_words(data: dict[str, Any]) -> list[str]:
-    """Say what the columns are."""
+    """Say how many columns are numbers, categories or dates; ``data`` is what `columns_overview` returned."""
     nouns = {"number": "{} of numbers", "category": "{} of categories", "date": "{} of dates"}
     parts = [
         nouns[kind].format(count) if kind in nouns else f"{count} left out"
@@ -93,7 +93,7 @@ def columns_words(data: dict[str, Any]) -> list[str]:
 
 
 def setting_text(value: Any) -> str:
-    """Return a setting's value as a reader would write it, at most `LONGEST_SETTING` letters."""
+    """Return a setting's value as a reader would write it, at most `LONGEST_SETTING` letters a part."""
     if isinstance(value, (list, tuple)):
         return ", ".join(setting_text(part) for part in value) or "none"
     if isinstance(value, Mapping):
@@ -120,7 +120,10 @@ def _parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[
 
 
 def settings(subject: ReportSubject) -> dict[str, Any]:
-    """Return what somebody needs to get the same results: parameters, seed, rule, scale, versions."""
+    """Return what somebody needs to get the same results: parameters, seed, rule, scale, versions.
+
+    Parts that the subject does not have are empty or None. ``scale`` turns dissimilarities into similarities.
+    """
     partition, model, conclusion = subject.partition, subject.model, subject.conclusion
     reproduction: dict[str, Any] = {"parameters": [], "seed": None}
     reproduction["by_moments"] = conclusion is not None and not conclusion.mixtures

@@ -34,7 +34,8 @@ def importance_picture(subject: ReportSubject) -> dict[str, Any] | str:
     """Return shares of the predictors' importance in the largest coteries, or why they are not known.
 
     Importance is the rise of the error on held-out rows when a predictor is shuffled. Also returned are
-    the lines of mean predictions along the most important ones.
+    the lines of mean predictions along the most important ones (``shapes``); ``left_out`` counts the coteries
+    that are not shown. All of it is computed here from the model's rows, which takes time.
     """
     model = subject.model
     if model is None:
@@ -64,7 +65,8 @@ def importance_picture(subject: ReportSubject) -> dict[str, Any] | str:
 def _direction(line: Array) -> str:
     """Say whether a line rises or falls from its first value to its last; empty if it does neither.
 
-    It rises if its ends differ by more than `SHARE_OF_MONOTONE` of its total variation.
+    It rises if its ends differ by more than `SHARE_OF_MONOTONE` of its total variation, the sum of all its
+    ups and downs.
     """
     steps = np.diff(line)
     total_variation = np.abs(steps).sum()

@@ -35,7 +35,8 @@ DIGITS = 3
 def _between(values: Array, labels: Array) -> dict[str, float | None]:
     """Return the median entry of a matrix (L, L) inside clusters, without the diagonal, and between them.
 
-    None where there is no such entry.
+    The diagonal is each model on its own rows, which says nothing about others. None where there is no such
+    entry. ``labels`` (L,) are clusters; the dict has ``inside`` and ``between``.
     """
     same_cluster = labels[:, None] == labels[None, :]
     off_diagonal = ~np.eye(len(labels), dtype=bool)
@@ -50,7 +51,8 @@ def losses_picture(subject: ReportSubject) -> dict[str, Any]:
     """Return the losses of every model on every learner's rows, as the heat map shows them, by cluster.
 
     Losses are in units of the learners' noise levels where a fitted model has measured them on held-out
-    rows. Very many learners are sampled, or joined into blocks.
+    rows: 1 is the error of the learner's own model. Very many learners are sampled, or joined into blocks
+    (``binned``). ``inside`` and ``between`` are the typical cells inside and between clusters.
     """
     partition, exchange = subject.partition, subject.exchange
     assert partition is not None
@@ -78,7 +80,10 @@ def losses_picture(subject: ReportSubject) -> dict[str, Any]:
 
 
 def map_picture(subject: ReportSubject) -> dict[str, Any]:
-    """Return the learners' coordinates on the map, with names and coteries; near models lie near."""
+    """Return the learners' coordinates on the map, with names and coteries; near models lie near.
+
+    ``admitted`` counts learners placed after the fit, who are not on the map.
+    """
     assert subject.partition is not None
     table = MapDisplay.from_partition(subject.partition, subject.exchange).frame()
     return {
@@ -99,8 +104,9 @@ def both_ends(count: int, most: int) -> list[int]:
 def membership_picture(subject: ReportSubject) -> dict[str, Any] | None:
     """Return the probability of each cluster for the least sure learners, the least sure first.
 
-    Learners whose own cluster has a probability of `SURE` or more are left out, for their bars say
-    nothing. None without a bootstrap.
+    The probability is the share of draws with resampled rows (a bootstrap) in which the cluster predicted the
+    learner best. Learners whose own cluster has `SURE` or more are left out, for their bars say nothing.
+    None without a bootstrap.
     """
     stability, partition = subject.stability, subject.partition
     if stability is None or partition is None:
@@ -163,7 +169,8 @@ def alike(shares: Array) -> bool:
 def weights_picture(subject: ReportSubject) -> dict[str, Any] | None:
     """Return what each learner's predictions are made of, those that take most from themselves first.
 
-    Of many learners both ends of that order are shown. None for a model without such weights.
+    Shares come from the weights of models in a learner's predictions, and sum to one. Of many learners both
+    ends of that order are shown. None for a model without such weights.
     """
     form: Any = None if subject.model is None else subject.model.collaboration_
     names = getattr(form, "share_names", None)

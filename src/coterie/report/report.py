@@ -22,7 +22,8 @@ from coterie.report.summarize import report_summary
 def _write_in_one_step(path: Path, text: str) -> None:
     """Write a text file such that at its path stands the old file or the whole new one.
 
-    A link is followed. A folder that is missing, or in the file's place, is refused.
+    So a failure in between never leaves half a page. A link is followed. A folder that is missing, or in the
+    file's place, is refused.
     """
     target = path.resolve()
     if not target.parent.is_dir():

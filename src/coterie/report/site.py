@@ -24,8 +24,9 @@ AT_SITE = "What it takes from whom is not in a conclusion from moments: the site
 def sources_of(conclusion: Conclusion, site: str) -> dict[str, Any] | None:
     """Return whose models a site predicts with, the largest weight first; None after moments.
 
-    ``own``, ``company`` (others in its coterie) and ``others`` are shares of the prediction that sum to
-    one. A conclusion from moments (sums of squares and products) has no such weights.
+    ``own``, ``company`` (others in its coterie) and ``others`` are shares of the prediction that sum to one;
+    ``line`` tells whether a line of the site's own is added. A conclusion (what federated sites found) from
+    moments (sums of squares and products) has no such weights.
     """
     if not conclusion.mixtures:
         return None
@@ -49,7 +50,11 @@ def sources_of(conclusion: Conclusion, site: str) -> dict[str, Any] | None:
 
 
 def site_picture(conclusion: Conclusion, site: str) -> dict[str, Any]:
-    """Return what the conclusion says of one site: verdict, gain, errors, its coterie, and its sources."""
+    """Return what the conclusion says of one site: verdict, gain, errors, its coterie, and its sources.
+
+    ``company`` are the other sites of its coterie, and ``sources`` is what `sources_of` returned. Unknown
+    numbers are None.
+    """
     row = next(row for row in conclusion.gains if row.learner == site)
     company = [other.learner for other in conclusion.gains if other.cluster == row.cluster]
     numbers = ("gain", "gain_low", "gain_high", "error_alone", "error_with", "error_all")
@@ -119,7 +124,8 @@ def site_words(data: dict[str, Any]) -> list[str]:
 def mixtures_picture(conclusion: Conclusion | None) -> dict[str, Any] | None:
     """Return what each site's predictions are made of, and their mean; None where no conclusion says so.
 
-    Sites that take most from themselves come first, and of many both ends are shown.
+    A mixture is the weights of sites' models in a site's predictions. Sites that take most from themselves
+    come first, and of many both ends are shown.
     """
     if conclusion is None or not conclusion.mixtures:
         return None

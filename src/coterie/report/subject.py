@@ -40,7 +40,8 @@ def finite_list(values: Any, digits: int = 6) -> list[float | None]:
 def _own_view(summary: dict[str, Any], site: str) -> dict[str, Any]:
     """Return the summary of a conclusion as one site's page may show it: with no other site's numbers.
 
-    Means over all sites are taken out as well, for with few sites they would tell the numbers of each.
+    Sites do not see each other's numbers. Means over all sites are taken out as well, for with few sites they
+    would tell the numbers of each. The summary given is not changed.
     """
     own_rows = [row for row in summary["gains"] if row["learner"] == site]
     visible_columns = ("cluster", "n_learners", "learners")
@@ -112,7 +113,7 @@ def _check_site(subject: Any, site: str) -> None:
 def as_subject(subject: Any, losses: Any = None, site: str | None = None) -> ReportSubject:
     """Check what a report is to be made from, and return its parts.
 
-    ``found`` is a fitted model, a partition or a conclusion. ``losses`` are those that a partition was
+    ``subject`` is a fitted model, a partition or a conclusion. ``losses`` are those that a partition was
     made from, and are brought into its order; ``site`` is the one of a conclusion whose page is meant.
     """
     if site is not None:

@@ -34,8 +34,8 @@ BY_LOSSES = "The sites were asked for losses only, so that nobody measured what 
 def _who(pays: Mapping[str, Any], n_learners: int) -> str:
     """Say for how many of the compared learners it is expected to pay to learn with others.
 
-    ``pays`` has the counts of verdicts. Learners with too few rows are not compared, and the text says
-    so.
+    ``pays`` has the counts of verdicts: ``n_gain`` learners that should collaborate, ``n_lose`` that should
+    stay alone, of ``n_compared``. Learners with too few rows are not compared, and the text says so.
     """
     gain, compared = pays["n_gain"], pays["n_compared"]
     learners = "learner" if compared == 1 else "learners"
@@ -60,8 +60,8 @@ def _moved(name: str, before: str, after: str, unit: str, *, more: bool) -> str:
 def _error(summary: Mapping[str, Any], target: str, unit: str) -> str:
     """Say how the typical error changes with others, or the accuracy of classes; empty if unknown.
 
-    ``target`` and ``unit`` are put into the text where they are known. Of classes the accuracy is taken,
-    or else the Brier score.
+    ``target`` and ``unit`` are put into the text where they are known. Of classes (a summary with ``scores``)
+    the accuracy is taken, or else the Brier score, the squared error of probabilities.
     """
     scores = summary.get("scores")
     if "scores" in summary:

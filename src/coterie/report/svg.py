@@ -61,7 +61,10 @@ def drawing(width: float, height: float, label: str, *inside: str, kind: str = "
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round numbers (1, 2 or 5 times a power of ten) from low to high, at most ``most``."""
+    """Return round numbers (1, 2 or 5 times a power of ten) from low to high, at most ``most``.
+
+    Without a range (``high`` not above ``low``) the one tick is ``low``.
+    """
     if not high > low:
         return [low]
     for step in (10.0 ** math.floor(math.log10((high - low) / most)) * factor for factor in (1, 2, 5, 10)):

@@ -21,8 +21,8 @@ def _without_admitted(data: dict[str, Any]) -> str:
 def losses_words(data: dict[str, Any]) -> list[str]:
     """Say what the heat map of losses shows, with the typical cells inside and between coteries.
 
-    ``data`` is what `losses_picture` returned; its ``unit`` is a loss, a loss in units of noise, or a
-    dissimilarity.
+    ``data`` is what `losses_picture` returned; its ``unit`` is a loss, a loss in units of noise (the error of
+    the learner's own model on rows not seen), or a dissimilarity. ``inside`` and ``between`` may be None.
     """
     inside, between = data["inside"], data["between"]
     if data["unit"] == "dissimilarity":
@@ -80,8 +80,9 @@ def map_words(data: dict[str, Any]) -> list[str]:
 def curves_words(data: dict[str, Any]) -> list[str]:
     """Say which rule chose the number of coteries, why, and what other rules and the bootstrap answer.
 
-    ``data`` has the ``rule`` that decided, the curve of each of the ``rules``, and the shares of numbers
-    in the ``bootstrap``.
+    ``data`` has the ``rule`` that decided, the curve of each of the ``rules``, and the shares of numbers in
+    the ``bootstrap`` (fits with rows drawn again; None: there was none). A rule not among the rules: the user
+    gave the number. ``one_truth_z`` says by how many standard errors all rows rule one coterie out.
     """
     n_coteries, rule, rules = data["n_clusters"], data["rule"], data["rules"]
     coteries_text = counted(n_coteries, "coterie")
@@ -226,7 +227,8 @@ def differences_words(data: dict[str, Any]) -> list[str]:
 def weights_words(data: dict[str, Any]) -> list[str]:
     """Say which shares of a prediction come from the learner, its coterie and all, on average.
 
-    ``data`` is what `weights_picture` returned. The weights were fitted on held-out rows.
+    ``data`` is what `weights_picture` returned. The weights were fitted on held-out rows, for on rows that
+    models were fitted on the own model would look too good.
     """
     source_texts = [
         f"{percent_of_source}% from {name}"
