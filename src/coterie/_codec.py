@@ -64,8 +64,9 @@ def _origin(hint: Any) -> Any:
 class HintReader:
     """Checks values against type hints, and returns them as the hints want them.
 
-    A subclass has ``leaves``, which by type take a value and the name of its field and return it or raise,
-    and ``sequence``, the type that stands for a tuple.
+    This is a security boundary: values may come from a stranger's file or site, and what no hint allows gets
+    no further. A subclass has ``leaves``, which by type take a value and the name of its field and return it
+    or raise, and ``sequence``, the type that stands for a tuple.
     """
 
     leaves: ClassVar[Mapping[Any, Leaf]]
@@ -134,7 +135,7 @@ class HintReader:
         return tuple(self.read(hint, entry, where) for hint, entry in zip(entry_hints, value, strict=True))
 
     def _mapping(self, hints: tuple[Any, ...], value: Any, where: str) -> dict[Any, Any]:
-        """Read a JSON object as a dict whose names and entries both follow the hints in ``inner``."""
+        """Read a JSON object as a dict; ``hints`` are the types of its names and of its entries."""
         if not isinstance(value, dict):
             raise self.refusal(where, "an object", value)
         self.check_size(value, where)

@@ -140,7 +140,10 @@ def _by_verdict(columns: Columns, *, named: bool) -> list[dict[str, Any]]:
 
 
 def _coteries(columns: Columns, n_clusters: int, *, named: bool) -> list[dict[str, Any]]:
-    """Return the coteries with their members and models."""
+    """Return the coteries, clusters in what people read, with their members and models.
+
+    ``columns`` is the table of learners; ``named`` adds their ids. A partition alone has no models or gains.
+    """
     labels = np.asarray(columns["cluster"])
     coteries = []
     for label in range(n_clusters):
@@ -160,7 +163,11 @@ def _verdicts(verdicts: Iterable[Any]) -> dict[str, int]:
 
 
 def _pays(columns: Columns, target: str | None, unit: str) -> dict[str, Any]:
-    """Return what others bring, over the learners who could be compared; the same ones in every number."""
+    """Return what others bring, over the learners who could be compared; the same ones in every number.
+
+    A gain is the share of a learner's error that others save it, and a verdict whether it should learn with
+    them. Learners that were not compared have a gain of NaN.
+    """
     verdicts = np.asarray(columns["verdict"])
     gain = np.asarray(columns["gain"], dtype=float)
     compared = np.isfinite(gain)

@@ -63,7 +63,11 @@ def _rows_answer(
     candidates: Any,
     engine: Engine,
 ) -> Answerer:
-    """Return what rows answer for an exchange; learners and selection are in its order."""
+    """Return what rows answer for an exchange: what clusters lose, and how rows help a search.
+
+    ``known`` is the exchange, and learners and selection are in its order. How clusters predict is by the
+    option ``refine``: a model of pooled rows, or the average of the members' models.
+    """
     if known.landmarks is not None and options.refine == "average":
         raise ValueError(
             "Averages of everybody's models take the evaluations that landmarks save: set "

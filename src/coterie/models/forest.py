@@ -36,7 +36,10 @@ _NODE_ARRAYS = ("children_left", "children_right", "feature", "threshold", "impu
 
 
 def _are_few(X: Any) -> bool:
-    """Tell whether X is a finite array of floats with few enough rows for the quick path."""
+    """Tell whether X is a finite array of floats with few enough rows for the quick path.
+
+    The quick path makes no checks of its own, and many rows are better shared among threads.
+    """
     return (
         isinstance(X, np.ndarray)
         and X.ndim == 2
