@@ -51,8 +51,8 @@ def _mark() -> str:
 def read_plain(path: Path, most: int = MOST_PLAIN) -> bytes:
     """Return the bytes of a regular file of at most ``most`` bytes; refuse a longer one, a device or a pipe.
 
-    Devices and pipes may have no end, and opening a pipe could wait for ever. The kind of the file is asked
-    of the open file, so that nobody can put another in its place between check and reading.
+    Devices and pipes may have no end, and opening a pipe could wait for ever. The kind of the file is
+    that of the open one, so that nobody can put another in its place between check and reading.
     """
     # Without waiting for the other end of a pipe.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

@@ -114,7 +114,8 @@ def _averages(columns: Columns, selected: Any = slice(None)) -> dict[str, float 
 def _group(columns: Columns, selected: Array, *, named: bool) -> dict[str, Any]:
     """Return sizes, mean errors and gains of the ``selected`` learners (a mask) together.
 
-    Errors and gains are over those with a gain. ``named`` adds the learners' ids.
+    Errors and gains are over those with a gain. ``named`` adds the learners' ids. Without a column of gains,
+    as in a partition, there are sizes only.
     """
     group: dict[str, Any] = {"n_learners": int(selected.sum())}
     if named:
@@ -198,7 +199,10 @@ def _pays(columns: Columns, target: str | None, unit: str) -> dict[str, Any]:
 
 
 def _class_scores(found: Fit) -> dict[str, dict[str, float | None]]:
-    """Return log loss, Brier score and accuracy on rows not seen, means over learners who shape clusters."""
+    """Return log loss, Brier score and accuracy on rows not seen, means over learners who shape clusters.
+
+    They are those of learners alone, with others and with all; newcomers and small learners have no part.
+    """
     loss, learners = found.options.loss, found.learners
     ids = learners.ids
     parts: dict[str, OwnResiduals | Collaboration] = {
@@ -209,6 +213,7 @@ def _class_scores(found: Fit) -> dict[str, dict[str, float | None]]:
     scores = {}
     for name, record in parts.items():
         residuals = np.concatenate(record.residuals)
+        # NaN where no fold held the row out.
         known = np.isfinite(residuals).all(axis=1)
         owner, Y = learners.owner[known], learners.y[known]
         probabilities, codes = loss.from_columns(Y - residuals[known]), loss.target(Y)

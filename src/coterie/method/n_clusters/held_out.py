@@ -308,8 +308,8 @@ def second_is_better(
 
     A form is how a cluster predicts: a line, say, or a forest. ``losses`` and ``labels`` (L,) are the first
     form's, ``second`` and ``others`` (L,) the second form's. The second form wins if its held-out loss is
-    significantly lower, or if it needs fewer clusters and its loss is not higher. Otherwise the first form stays: it knows
-    more about its own uncertainty.
+    significantly lower, or if it needs fewer clusters and its loss is not higher. Otherwise the
+    first form stays: it knows more about its own uncertainty.
 
     ``ruled_out`` says that the first form ruled out one truth by a test, though its clusters do not pay on
     held-out rows. The second form must then beat one cluster of the first form, or it explains nothing

@@ -42,8 +42,8 @@ def landmark_note(
 
     Landmarks are the few learners with whom all exchange models where there are too many pairs. To check
     them, a random sample of the learners exchanges in full, and is clustered again. Learners and selection
-    are in the order of the exchange, as are ``labels`` (L,), the clusters found; ``scale`` is the factor a of the
-    similarity.
+    are in the order of the exchange, as are ``labels`` (L,), the clusters found; ``scale`` is the factor a
+    of the similarity.
     """
     assert exchange.landmarks is not None
     n_learners, n_marks = len(learners), len(exchange.landmarks)
