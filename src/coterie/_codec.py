@@ -106,7 +106,10 @@ class HintReader:
         return self.record(bare_type, value, where)
 
     def _option(self, options: tuple[Any, ...], value: Any, where: str) -> Any:
-        """Read a value of a union (``int | None``): the first type that takes it, else the last's error."""
+        """Read a value of a union (``int | None``): the first type that takes it, else the last's error.
+
+        ``options`` are the union's types, in the order in which they are tried.
+        """
         if value is None and NoneType in options:
             return None
         *others, last = (option for option in options if option is not NoneType)

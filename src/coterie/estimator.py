@@ -136,7 +136,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         """Check and encode the rows, fit on them, and keep the result in ``record_``.
 
         Learner ids and times may be columns of X, which are taken out first. Columns of extreme size are
-        divided by powers of two, ``exponents``, as their squares would overflow or vanish.
+        divided by powers of two, ``exponents``, as trees hold them in single precision.
         """
         caller = self._called("fit")
         options = self.check_options()

@@ -71,7 +71,10 @@ def learner_columns(found: Fit | Partition | Conclusion) -> Columns:
 
 
 def _rules(curves: Mapping[str, Any], rule: str) -> dict[str, dict[str, Any]]:
-    """Return each rule's curve and choice, the deciding rule first."""
+    """Return each rule's curve and choice, the deciding rule first.
+
+    Rules choose the number of clusters. Curves of a conclusion among sites lack some fields: None stands in.
+    """
     rules = {}
     for name in deciding_first(curves, rule):
         curve = curves[name]

@@ -95,7 +95,10 @@ class CheckpointEngine:
         return hashlib.sha256(f"{self._version}\n{name}\n".encode() + content).digest()
 
     def _read(self, name: str) -> tuple[Any] | None:
-        """Return a stored result in a tuple, as it may itself be None; None if there is no whole file."""
+        """Return a stored result in a tuple, as it may itself be None; None if there is no whole file.
+
+        A damaged file, or one of another version of the code, counts as none: the job is run again.
+        """
         if self._fresh:
             return None
         try:

@@ -72,7 +72,10 @@ def connect(address: str) -> Any:
 
 
 def check_workers(client: Any) -> None:
-    """Raise unless the cluster has workers and all have this version of the package."""
+    """Raise unless the cluster has workers and all have this version of the package.
+
+    Another version may compute something else, or fail in the middle with an error that says nothing.
+    """
     # A function of ours could not be sent to a worker without the package; builtins can.
     try:
         version_of_worker = client.run(eval, "__import__('coterie').__version__", on_error="return")

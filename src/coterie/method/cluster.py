@@ -102,7 +102,11 @@ def search_clusters(
     engine: Any = None,
     n_jobs: int | None = None,
 ) -> Clustering:
-    """Cluster the learners, and keep what judging the clusters takes; see `cluster_learners`."""
+    """Cluster the learners, and keep what judging the clusters takes; see `cluster_learners`.
+
+    Without ``learners``, the rows, there are only the losses of an exchange. ``selection`` is what each
+    learner chose by cross-validation. Options are checked before any work is done.
+    """
     if options.refine is not None:
         check_option(options.refine, "refine", REFINEMENTS)
     check_device(options.device)

@@ -213,7 +213,11 @@ def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n
 
 
 def _by_likelihood(evidence: Evidence, answerer: Answerer, options: SearchOptions) -> SearchResult:
-    """Cluster by the likelihood: it labels, and says how many unless a number or another rule is given."""
+    """Cluster by the likelihood: it labels, and says how many unless a number or another rule is given.
+
+    The likelihood is a mixture of lines that is fitted to rows. The other rules' curves are made for the
+    user to compare; spectral clusters serve as further starts.
+    """
     rule = options.n_clusters
     if answerer.learners is None:
         raise ValueError(

@@ -109,7 +109,7 @@ class _QuickTrees(BaseEstimator):  # type: ignore[misc]
     _draws_rows: bool
 
     def _is_plain(self, X: Any, y: Any) -> bool:
-        """Tell whether data and options are those that the quick path serves."""
+        """Tell whether data and options are those that the quick path serves; else scikit-learn fits."""
         return (
             _are_few(X)
             and isinstance(y, np.ndarray)

@@ -199,7 +199,11 @@ class Search:
         return _best(result)
 
     def run(self) -> CountedCalls:
-        """Return the best mixture of each K, and the smallest K that no other beats."""
+        """Return the best mixture of each K, and the smallest K that no other beats.
+
+        Short runs find labellings, also from the best one's clusters merged. Of each K the two best are
+        finished by long runs, unless hopelessly behind; a run that loses a cluster does not count for K.
+        """
         result = {1: self.single}
         short = self._short_runs(self._starts() if self.most > 1 else iter(()))
         if short:

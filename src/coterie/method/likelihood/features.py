@@ -61,7 +61,11 @@ def _families(X: Array) -> list[tuple[int, Array]]:
 
 
 def make_features(X: Array, *, curved: bool) -> Features:
-    """Return the columns of the lines, and where ``curved`` is true the families of curved features."""
+    """Return the columns of the lines, and where ``curved`` is true the families of curved features.
+
+    X (N, p) are predictors in any units. Components of curved features have variance one, and those that
+    are nearly nothing are left out.
+    """
     X = standardized(X)
     n, p = X.shape
     columns, kinds = np.c_[X, np.ones(n)], [LINEAR] * p + [LEVEL]

@@ -55,9 +55,9 @@ def _share_explained_by_two(
     """Return the share of a response's sum of squares that two clusters explain beyond one.
 
     ``Z`` (N, d) are predictors, ``response`` has the shape (N, C), ``weights`` (N,) count rows,
-    ``total_squares`` is the weighted sum of squares of the response, and ``ridge`` (d, d) steadies the
-    models: it is added to X'X, so that it can be inverted. Two clusters are the best partition of learners
-    that random starts from ``seed`` find, with a linear model each; all of it comes from sums X'X and X'y.
+    ``total_squares`` is the weighted sum of squares of the response, and ``ridge`` (d, d) is added
+    to X'X, so that it can be inverted. Two clusters are the best partition of learners that random starts
+    from ``seed`` find, with a linear model each; all of it comes from sums X'X and X'y.
     """
     weighted_rows = Z * weights[:, None]
     # Each learner's sums: G (L, d, d) is X'X, c (L, d, C) is X'y.
