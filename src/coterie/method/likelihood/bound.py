@@ -254,7 +254,7 @@ def common_precision(centre: Centres, moments: Moments, before: Array) -> Array:
     """Return the precisions of b; that of the level stays, since responses are standardised.
 
     A direction has no part in b: its precision stays large. ``before`` (d,) are the present precisions. Each
-    is drawn a little to the mean of its kind of columns, because one coefficient says little about one.
+    is drawn a little to the mean of its kind of columns, because one coefficient says little of its variance.
     """
     precision = before.copy()
     for f in moments.families:
@@ -354,7 +354,7 @@ class Noise:
     def update(self, squares: Array) -> None:
         """Learn the precisions, and the prior from them, from expected sums (L,) of squared residuals.
 
-        All attributes change in place.
+        ``tau``, ``mean_log``, ``prior`` and ``divergence`` change in place.
         """
         half = self.moments.n_rows / 2
         # Twice: the second time under the prior that the first one's precisions make likeliest.

@@ -76,7 +76,7 @@ def starting_variances(moments: Moments) -> dict[str, Array]:
     """Return the forms of Omega's diagonal that compete: nothing, a level, every coordinate of its own.
 
     Omega^-1 is the variance of learners' own departures from their cluster's line; arrays have the shape
-    (d,). They are in units of the average learner's variance of estimation.
+    (d,). They are multiples of the average learner's variance of estimation.
     """
     d = len(moments.kinds)
     usual = d / max(float(np.trace(moments.gram.mean(axis=0))), 1e-12)
