@@ -77,7 +77,8 @@ def _verdicts(pays: Summary) -> str:
 def _saved(typical_gain: float, error: str) -> str:
     """Say by what share the typical learner's error falls with others; ``error`` is what it is called.
 
-    ``typical`` is the median gain. One that rounds to zero percent is no change.
+    ``typical_gain`` is the median gain over learners, a share of the error. One that rounds to zero percent
+    is no change.
     """
     if not round(100 * abs(typical_gain)):
         return f"The {error} of the typical learner stays as it is. "

@@ -64,8 +64,9 @@ def _origin(hint: Any) -> Any:
 class HintReader:
     """Checks values against type hints, and returns them as the hints want them.
 
-    A subclass has ``leaves``, which by type take a value and the name of its field and return it or raise,
-    and ``sequence``, the type that stands for a tuple.
+    This is a security boundary: values may come from a stranger's file or site, and what no hint allows gets
+    no further. A subclass has ``leaves``, which by type take a value and the name of its field and return it
+    or raise, and ``sequence``, the type that stands for a tuple.
     """
 
     leaves: ClassVar[Mapping[Any, Leaf]]
@@ -105,7 +106,10 @@ class HintReader:
         return self.record(bare_type, value, where)
 
     def _option(self, options: tuple[Any, ...], value: Any, where: str) -> Any:
-        """Read a value of a union (``int | None``): the first type that takes it, else the last's error."""
+        """Read a value of a union (``int | None``): the first type that takes it, else the last's error.
+
+        ``options`` are the union's types, in the order in which they are tried.
+        """
         if value is None and NoneType in options:
             return None
         *others, last = (option for option in options if option is not NoneType)
@@ -134,7 +138,7 @@ class HintReader:
         return tuple(self.read(hint, entry, where) for hint, entry in zip(entry_hints, value, strict=True))
 
     def _mapping(self, hints: tuple[Any, ...], value: Any, where: str) -> dict[Any, Any]:
-        """Read a JSON object as a dict whose names and entries both follow the hints in ``inner``."""
+        """Read a JSON object as a dict; ``hints`` are the types of its names and of its entries."""
         if not isinstance(value, dict):
             raise self.refusal(where, "an object", value)
         self.check_size(value, where)

@@ -51,7 +51,8 @@ def _mark() -> str:
 def read_plain(path: Path, most: int = MOST_PLAIN) -> bytes:
     """Return the bytes of a regular file of at most ``most`` bytes; refuse a longer one, a device or a pipe.
 
-    Devices and pipes may have no end, and opening a pipe could wait for ever.
+    Devices and pipes may have no end, and opening a pipe could wait for ever. The kind of the file is
+    that of the open one, so that nobody can put another in its place between check and reading.
     """
     # Without waiting for the other end of a pipe.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -62,6 +63,7 @@ def read_plain(path: Path, most: int = MOST_PLAIN) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise ValueError(f"{str(path)!r} is no plain file: check the path.")
         with open(handle, "rb", closefd=False) as file:
+            # One byte more than allowed shows a file that is too long, or that grows meanwhile.
             content = file.read(min(status.st_size, most) + 1)
     finally:
         os.close(handle)

@@ -40,6 +40,7 @@ def generator_for(entropy: int, learner_id: object) -> np.random.Generator:
     The order of learners and the number of workers then change nothing. An id and its text give the same
     generator, for tables may hold either.
     """
+    # Python's own hash of a text differs from process to process; surrogates stand for bytes of no text.
     digest = hashlib.blake2b(str(learner_id).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return np.random.default_rng([entropy, int.from_bytes(digest, "little")])
 

@@ -31,10 +31,12 @@ Candidates = dict[str, BaseEstimator]
 
 
 def _scaled(estimator: BaseEstimator) -> BaseEstimator:
+    # For models that depend on the units of predictors.
     return make_pipeline(StandardScaler(), estimator)
 
 
 def _unit_free(estimator: BaseEstimator) -> BaseEstimator:
+    # For models whose penalties or tolerances depend on the unit of the response.
     return TransformedTargetRegressor(estimator, transformer=StandardScaler())
 
 

@@ -116,7 +116,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
 
     @contextmanager
     def _unchanged_if_refused(self) -> Iterator[None]:
-        """Leave everything as it was where a fit is refused."""
+        """Leave everything as it was where a fit is refused, or is stopped in the middle."""
         before = dict(vars(self))
         # What an earlier fit's table was says nothing of this one's.
         for name in ("table_", "target_name_", "ranges_"):
@@ -133,7 +133,11 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
             return self._fit_rows(X, y, groups, time, fit_params)
 
     def _fit_rows(self, X: Any, y: Any, groups: Any, time: Any, fit_params: dict[str, Any]) -> Self:
-        """Check and encode the rows, and fit on them."""
+        """Check and encode the rows, fit on them, and keep the result in ``record_``.
+
+        Learner ids and times may be columns of X, which are taken out first. Columns of extreme size are
+        divided by powers of two, ``exponents``, as trees hold them in single precision.
+        """
         caller = self._called("fit")
         options = self.check_options()
         unknown = sorted(set(fit_params) - {"sample_weight"})
@@ -189,7 +193,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit_sources(self, sources: Mapping[Any, RowSource], memory: Any, options: Options) -> Self:
-        """Fit on learners that are read one by one."""
+        """Fit on learners that are read one by one, within so much memory (bytes, or a text with a unit)."""
         with self._unchanged_if_refused():
             self._group_column = None
             head = first_rows(sources)
@@ -206,6 +210,7 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _see(self, learners: Learners) -> None:
         """Keep the ranges of the predictors, for rows that are predicted later."""
+        # The fit's columns are divided by powers of two: multiplied again, ranges are in the user's units.
         ranges = np.ldexp(ranges_of(learners.X), self.record_.exponents)
         if getattr(self, "ranges_", None) is not None:
             self.ranges_ = ranges_of(np.concatenate([self.ranges_, ranges]))
@@ -239,7 +244,10 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return options
 
     def _split_groups(self, X: Any, groups: Any, caller: str) -> tuple[Any, Any]:
-        """Return X without the column of learner ids, and the ids."""
+        """Return X without the column of learner ids, and the ids; None where there are none.
+
+        The column is that of ``groups``, else of the option ``group_column``, else the one used in ``fit``.
+        """
         column = self.group_column if groups is None else groups
         if groups is None and column is None:
             column = getattr(self, "_group_column", None)
@@ -270,7 +278,10 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(recipe.columns)
 
     def _checked(self, X: Any, caller: str, *, reset: bool = False) -> tuple[Array, list[str] | None]:
-        """Compare the columns of X with those of ``fit``, or note them; return an array, and their names."""
+        """Compare the columns of X with those of ``fit``, or note them; return an array, and their names.
+
+        ``reset`` notes them, in a fit. A table that the fit had to encode is encoded the same way again.
+        """
         names = column_names(X)
         if hasattr(self, "table_"):
             if names is None:
@@ -315,7 +326,10 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return replace(self.record_, options=options)
 
     def _newcomers(self, X: Any, y: Any, groups: Any, caller: str) -> Learners:
-        """Check the rows of newcomers and gather them."""
+        """Check the rows of newcomers, learners that the fit has not seen, and gather them as in the fit.
+
+        Ids that the model knows already are refused; ids that look like known ones are warned of.
+        """
         check_is_fitted(self)
         X, groups = self._split_groups(X, groups, caller)
         if groups is None:
@@ -407,7 +421,10 @@ class CoterieEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _rows_and_places(self, X: Any, groups: Any, caller: str) -> tuple[Array, Array]:
-        """Check rows to be predicted; return them in units of the fit, and the places of their learners."""
+        """Check rows to be predicted; return them in units of the fit, and the places of their learners.
+
+        A place is a learner's position in the record of the fit; ranges are checked in the user's units.
+        """
         check_is_fitted(self)
         X, groups = self._split_groups(X, groups, caller)
         X, _ = self._without_times(X, caller, needed=False)

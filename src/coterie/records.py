@@ -392,7 +392,7 @@ class Collaboration(Aligned):
         """Return predictions (N, C) of the response's columns: numbers, or probabilities of classes.
 
         Each row of X (N, p) is predicted by the weighted sum of models that its entry of ``weight_rows`` (N,)
-        names. Rows with the same weights are predicted together.
+        names. Rows with the same weights are predicted together. Models of weight zero do not predict.
         """
         prediction = np.zeros((len(X), self.loss.n_columns))
         for weight_row in np.unique(weight_rows):
@@ -406,6 +406,7 @@ class Collaboration(Aligned):
         """Return predictions (N, C) clipped to the plausible range of their row of weights."""
         if self.plausible is None:
             return prediction
+        # Two columns (N, 1), one lower and one upper bound for each row.
         low, high = self.plausible[weight_rows].T[..., None]
         return np.clip(prediction, low, high)
 

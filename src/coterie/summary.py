@@ -71,7 +71,10 @@ def learner_columns(found: Fit | Partition | Conclusion) -> Columns:
 
 
 def _rules(curves: Mapping[str, Any], rule: str) -> dict[str, dict[str, Any]]:
-    """Return each rule's curve and choice, the deciding rule first."""
+    """Return each rule's curve and choice, the deciding rule first.
+
+    Rules choose the number of clusters. Curves of a conclusion among sites lack some fields: None stands in.
+    """
     rules = {}
     for name in deciding_first(curves, rule):
         curve = curves[name]
@@ -114,7 +117,8 @@ def _averages(columns: Columns, selected: Any = slice(None)) -> dict[str, float 
 def _group(columns: Columns, selected: Array, *, named: bool) -> dict[str, Any]:
     """Return sizes, mean errors and gains of the ``selected`` learners (a mask) together.
 
-    Errors and gains are over those with a gain. ``named`` adds the learners' ids.
+    Errors and gains are over those with a gain. ``named`` adds the learners' ids. Without a column of gains,
+    as in a partition, there are sizes only.
     """
     group: dict[str, Any] = {"n_learners": int(selected.sum())}
     if named:
@@ -140,7 +144,10 @@ def _by_verdict(columns: Columns, *, named: bool) -> list[dict[str, Any]]:
 
 
 def _coteries(columns: Columns, n_clusters: int, *, named: bool) -> list[dict[str, Any]]:
-    """Return the coteries with their members and models."""
+    """Return the coteries, clusters in what people read, with their members and models.
+
+    ``columns`` is the table of learners; ``named`` adds their ids. A partition alone has no models or gains.
+    """
     labels = np.asarray(columns["cluster"])
     coteries = []
     for label in range(n_clusters):
@@ -160,7 +167,11 @@ def _verdicts(verdicts: Iterable[Any]) -> dict[str, int]:
 
 
 def _pays(columns: Columns, target: str | None, unit: str) -> dict[str, Any]:
-    """Return what others bring, over the learners who could be compared; the same ones in every number."""
+    """Return what others bring, over the learners who could be compared; the same ones in every number.
+
+    A gain is the share of a learner's error that others save it, and a verdict whether it should learn with
+    them. Learners that were not compared have a gain of NaN.
+    """
     verdicts = np.asarray(columns["verdict"])
     gain = np.asarray(columns["gain"], dtype=float)
     compared = np.isfinite(gain)
@@ -191,7 +202,10 @@ def _pays(columns: Columns, target: str | None, unit: str) -> dict[str, Any]:
 
 
 def _class_scores(found: Fit) -> dict[str, dict[str, float | None]]:
-    """Return log loss, Brier score and accuracy on rows not seen, means over learners who shape clusters."""
+    """Return log loss, Brier score and accuracy on rows not seen, means over learners who shape clusters.
+
+    They are those of learners alone, with others and with all; newcomers and small learners have no part.
+    """
     loss, learners = found.options.loss, found.learners
     ids = learners.ids
     parts: dict[str, OwnResiduals | Collaboration] = {
@@ -202,6 +216,7 @@ def _class_scores(found: Fit) -> dict[str, dict[str, float | None]]:
     scores = {}
     for name, record in parts.items():
         residuals = np.concatenate(record.residuals)
+        # NaN where no fold held the row out.
         known = np.isfinite(residuals).all(axis=1)
         owner, Y = learners.owner[known], learners.y[known]
         probabilities, codes = loss.from_columns(Y - residuals[known]), loss.target(Y)

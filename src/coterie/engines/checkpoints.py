@@ -77,7 +77,11 @@ class CheckpointEngine:
         *,
         fresh: bool = False,
     ) -> None:
-        """Remember where results are kept, and of which functions."""
+        """Remember where results are kept, and of which functions.
+
+        ``restored`` counts results read from files, ``not_kept`` those that the codec refused to write;
+        the lock guards the latter, as jobs run in threads.
+        """
         self._engine, self._folder, self._codec = engine, folder, codec
         self._version, self._fresh = version, fresh
         self._functions = tuple(functions)
@@ -91,13 +95,17 @@ class CheckpointEngine:
         return hashlib.sha256(f"{self._version}\n{name}\n".encode() + content).digest()
 
     def _read(self, name: str) -> tuple[Any] | None:
-        """Return a stored result in a tuple, as it may itself be None; None if there is no whole file."""
+        """Return a stored result in a tuple, as it may itself be None; None if there is no whole file.
+
+        A damaged file, or one of another version of the code, counts as none: the job is run again.
+        """
         if self._fresh:
             return None
         try:
             stored = (self._folder / name).read_bytes()
         except FileNotFoundError:
             return None
+        # The checksum finds damage, not forgery: the codec must be safe with any content.
         content = stored[_CHECKSUM_BYTES:]
         if stored[:_CHECKSUM_BYTES] != self._checksum(name, content):
             return None

@@ -49,6 +49,7 @@ def check_address(address: str) -> None:
 
     Without the check, dask would try any text, and log what it tries.
     """
+    # A name or an IPv4 address, or an IPv6 address in brackets; ports are from 1 to 65,535.
     host_pattern = r"(?:[\w.-]+|\[[0-9a-fA-F:.%]+\])"
     match = re.fullmatch(rf"(?:(?:tcp|tls|ws|wss|ucx)://)?{host_pattern}:([0-9]{{1,5}})", address)
     if match is None or not 0 < int(match[1]) < 2**16:
@@ -71,7 +72,10 @@ def connect(address: str) -> Any:
 
 
 def check_workers(client: Any) -> None:
-    """Raise unless the cluster has workers and all have this version of the package."""
+    """Raise unless the cluster has workers and all have this version of the package.
+
+    Another version may compute something else, or fail in the middle with an error that says nothing.
+    """
     # A function of ours could not be sent to a worker without the package; builtins can.
     try:
         version_of_worker = client.run(eval, "__import__('coterie').__version__", on_error="return")
@@ -196,6 +200,7 @@ class DaskEngine:
             remote_parts = (
                 self.client.scatter(shared_objects, broadcast=True, hash=False) if shared_objects else []
             )
+            # None stands for the shared parts, which `_run` puts back on the worker.
             slim_jobs = [_with(job, dict.fromkeys(names)) for job in jobs.values()]
             futures = [
                 self.client.submit(_run, function, job, names, *remote_parts, pure=False) for job in slim_jobs

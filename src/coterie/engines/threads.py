@@ -97,7 +97,8 @@ def is_client(engine: Any) -> bool:
 def resolve_engine(engine: Any = None, n_jobs: int | None = None) -> Engine:
     """Return the engine that an option names, or the object itself where it has a method ``map``.
 
-    None means ``n_jobs`` threads; ``"dask"`` is the current client of a Dask cluster.
+    None means ``n_jobs`` threads; ``"dask"`` is the current client of a Dask cluster. dask is imported only
+    when it is wanted, because it is an extra.
     """
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(

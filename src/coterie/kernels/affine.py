@@ -231,12 +231,13 @@ class AffineLosses:
         ``vectors`` (M, p + 1) are the models (w, b) for predictors as given.
         """
         self._learners = learners
-        # In the order in which models and learners are given out.
+        # Positions of models and learners that are given out, in order: `take` changes these alone.
         self.rows, self.columns = np.arange(len(vectors)), np.arange(len(learners))
         self._frame = frame = StandardizedColumns(learners)
         self._vectors = frame.vectors(vectors)
         Z = frame.rows(learners.X)
         # A model is one vector: it predicts one column.
+        # G (L, d, d), c (L, d, 1) and s (L,): means of X'X, X'y and y'y over each learner's rows.
         G, c, s = second_moments(Z, learners.scalar_y[:, None] - frame.middle, learners)
         d = Z.shape[1]
         # When rows are few against predictors, multiplying rows is cheaper than multiplying moments.

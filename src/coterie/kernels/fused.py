@@ -53,6 +53,7 @@ def _times_kernel(  # type: ignore[no-untyped-def]
     their ``_rest`` the rounding errors; ``vectors`` and ``product`` (n, WIDTH) are in single precision.
     """
     # One dimension of programs: the second one of a grid ends at 65,535, eight million learners.
+    # A walk is a few neighbouring tiles in one row of tiles, which one program works through.
     walks_per_row = tl.cdiv(tl.cdiv(n, SIDE), WALK)
     row_tile = tl.program_id(0) // walks_per_row
     first_tile = (tl.program_id(0) % walks_per_row) * WALK
@@ -147,6 +148,7 @@ class FusedTimes:
         entry. Products stay the same, and neither side leaves the narrow range of half precision.
         """
         self._width = width
+        # Largest entry of each column, of models and of learners; zero would be divided by.
         largest = features.models.abs().amax(0), features.learners.abs().amax(0)
         tiny = torch.finfo(torch.float32).tiny
         balance = (largest[1].clamp_min(tiny) / largest[0].clamp_min(tiny)).sqrt()

@@ -41,7 +41,8 @@ class LogisticForm:
 def logistic_form(model: Any, n_features: int) -> LogisticForm | None:
     """Return the coefficients of a fitted logistic model, or of a pipeline of scalers and one; else None.
 
-    The coefficients are for predictors as given, not as scaled.
+    The coefficients are for predictors as given, not as scaled. A class with a ``predict_proba`` of its own
+    is not taken for logistic: it may answer otherwise.
     """
     if type(model) is Pipeline:
         form = logistic_form(model.steps[-1][1], n_features)

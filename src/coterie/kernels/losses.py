@@ -142,7 +142,8 @@ def loss_matrix(
 def own_errors(models: Sequence[Any], learners: Learners) -> Array:
     """Return the mean loss (L,) of each of L models on its own learner's rows, which count by weight.
 
-    ``models`` has one model per learner, in their order. Affine models are evaluated together.
+    ``models`` has one model per learner, in their order. Affine models are evaluated together; the others,
+    for whom zeros stand in there, predict one by one.
     """
     vectors, is_affine = affine_matrix(models, learners.n_features)
     frame = StandardizedColumns(learners)

@@ -314,6 +314,7 @@ def top_pairs(
         basis = xp.concatenate([basis, new_directions], 1)
         image = xp.concatenate([image, similarity.times(new_directions)], 1)
     plain_values, _ = _ritz(operator, basis.T @ basis, kind, count)
+    # The basis is in units of D^-1/2: back to eigenvectors of the normalised similarity.
     vectors = root_degrees * (basis @ ritz_coefficients[:, :count])
     return TopPairs(
         values=eigenvalues[:count],

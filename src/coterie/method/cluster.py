@@ -63,7 +63,11 @@ def _rows_answer(
     candidates: Any,
     engine: Engine,
 ) -> Answerer:
-    """Return what rows answer for an exchange; learners and selection are in its order."""
+    """Return what rows answer for an exchange: what clusters lose, and how rows help a search.
+
+    ``known`` is the exchange, and learners and selection are in its order. How clusters predict is by the
+    option ``refine``: a model of pooled rows, or the average of the members' models.
+    """
     if known.landmarks is not None and options.refine == "average":
         raise ValueError(
             "Averages of everybody's models take the evaluations that landmarks save: set "
@@ -98,7 +102,11 @@ def search_clusters(
     engine: Any = None,
     n_jobs: int | None = None,
 ) -> Clustering:
-    """Cluster the learners, and keep what judging the clusters takes; see `cluster_learners`."""
+    """Cluster the learners, and keep what judging the clusters takes; see `cluster_learners`.
+
+    Without ``learners``, the rows, there are only the losses of an exchange. ``selection`` is what each
+    learner chose by cross-validation. Options are checked before any work is done.
+    """
     if options.refine is not None:
         check_option(options.refine, "refine", REFINEMENTS)
     check_device(options.device)

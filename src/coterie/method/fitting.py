@@ -136,7 +136,7 @@ def fit_candidate(candidate: Any, job: FitJob, rows: Array) -> Any:
 def _residuals(model: Any, job: FitJob, rows: Array) -> Array:
     """Return the residuals (rows, C) of a fitted model on some of the job's rows.
 
-    Raises an error if a prediction is not finite, so that the candidate is dropped.
+    Raises an error if a prediction is not finite, so that `choose_candidate` drops the candidate.
     """
     prediction = job.loss.predict(model, job.X[rows])
     if not np.isfinite(prediction).all():

@@ -122,7 +122,8 @@ def landmark_losses(
 ) -> tuple[LandmarkTiles, Array]:
     """Choose landmark learners, and return the losses between them and everybody, in both directions.
 
-    Returns the losses with ``count`` landmarks, and each model's loss on its own learner, of shape (L,).
+    Landmarks stand for everybody where there are too many pairs of learners to evaluate all models on all
+    rows. Returns the losses with ``count`` landmarks, and each model's loss on its own learner, (L,).
     ``clips`` (L,) bounds the losses of each learner's rows; None: no bound. Landmarks are drawn with
     probabilities that grow with the loss under the best landmark so far, as k-means++ draws centres, so that
     they differ from each other.

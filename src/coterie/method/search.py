@@ -92,7 +92,7 @@ def default_max_clusters(n_learners: int) -> int:
 
 
 def check_n_clusters(n_clusters: Any, n_learners: int) -> Any:
-    """Refuse what is neither a rule nor a number that the learners can fill."""
+    """Return the rule or the number of clusters; refuse one that is unknown, or that learners cannot fill."""
     if isinstance(n_clusters, str):
         check_option(n_clusters, "n_clusters", RULES, alternative=OR_A_NUMBER)
         return n_clusters
@@ -122,7 +122,12 @@ def finite_learners(exchange: Exchange) -> Array:
 def _search(
     evidence: Evidence, losses: ClusterLosses, local: LocalRows, *, refine: bool, rounds: int
 ) -> tuple[HeldOut, ClusterLosses]:
-    """Let the held-out rule search, beside it a second form that may do better, and keep the better."""
+    """Let the held-out rule search, beside it a second form that may do better, and keep the better.
+
+    A form is how a cluster predicts, by lines or by flexible models. The held-out rule takes the smallest
+    number of clusters that predicts rows left out as well as the best number does. Returns the answer of the
+    better form, and its losses.
+    """
     answer = held_out(evidence, losses, local, refine=refine, rounds=rounds)
     result, second = answer.labels[answer.curve.chosen], local.second
     if second is None or not (second.always or one_is_as_good(losses, second.losses, result)):
@@ -137,7 +142,10 @@ def _search(
 def _refined(
     evidence: Evidence, losses: ClusterLosses, local: LocalRows, count: int, rounds: int
 ) -> tuple[Array, ClusterLosses]:
-    """Return the labels for a given number of clusters, and the form of losses that found them."""
+    """Return the labels (L,) for a given number of clusters, and the form of losses that found them.
+
+    A second form, flexible models instead of lines, searches, too, if it is to search always.
+    """
     labels, second = best_refined(evidence, losses, count, local, rounds=rounds), local.second
     if second is None or not second.always:
         return labels, losses
@@ -150,7 +158,10 @@ def _refined(
 def _curves(
     evidence: Evidence, answerer: Answerer, rule: Any, options: SearchOptions
 ) -> tuple[dict[str, Curve], HeldOut | None, ClusterLosses | None]:
-    """Return every rule's curve, and the held-out rule's answer with the form of losses that it chose."""
+    """Return every rule's curve, the held-out rule's answer, and the form of losses that it chose.
+
+    The answer is None where there are no rows, or where the number is given: then nobody needs that search.
+    """
     first, jump = gap_rules(evidence)
     curves = {"eigengap": eigengap(evidence), "gap": first, "gap-jump": jump, "penalty": penalty(evidence)}
     losses, local = answerer.losses, answerer.local
@@ -166,7 +177,11 @@ def _curves(
 
 
 def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n_found: int) -> list[str]:
-    """Say why there are no clear coteries, and what else limits the answer."""
+    """Say in sentences for the user why there are no clear coteries, and what else limits the answer.
+
+    ``answer`` is the held-out rule's, None where another rule decided; ``n_found`` counts the clusters that
+    have members. A note that begins with "No clear" is what later makes the partition unclear.
+    """
     notes = []
     if answer is not None:
         n_learners = evidence.n_learners
@@ -198,7 +213,11 @@ def _notes(answer: HeldOut | None, evidence: Evidence, n_features: int | None, n
 
 
 def _by_likelihood(evidence: Evidence, answerer: Answerer, options: SearchOptions) -> SearchResult:
-    """Cluster by the likelihood: it labels, and says how many unless a number or another rule is given."""
+    """Cluster by the likelihood: it labels, and says how many unless a number or another rule is given.
+
+    The likelihood is a mixture of lines that is fitted to rows. The other rules' curves are made for the
+    user to compare; spectral clusters serve as further starts.
+    """
     rule = options.n_clusters
     if answerer.learners is None:
         raise ValueError(
@@ -224,6 +243,7 @@ def _by_likelihood(evidence: Evidence, answerer: Answerer, options: SearchOption
 def _made(
     evidence: Evidence, labels: Array, rule: str, curves: Mapping[str, Curve], notes: Sequence[str]
 ) -> Partition:
+    # The partition as users see it: clusters numbered by size, and unclear if a note says so.
     labels = tidy_labels(labels)
     return Partition(
         learner_ids=evidence.exchange.learner_ids,
@@ -240,7 +260,11 @@ def _made(
 
 
 def _partition(exchange: Exchange, answerer: Answerer, most: int, options: SearchOptions) -> SearchResult:
-    """Cluster learners all of whose losses are finite, in the order given."""
+    """Cluster learners all of whose losses are finite, in the order given.
+
+    The rule finds the number, Refine moves learners to the cluster that predicts them best, and last those
+    whom losses cannot place go where their rows are most probable. ``most`` is the largest number looked at.
+    """
     rule, local = options.n_clusters, answerer.local
     evidence = Evidence(
         exchange,
@@ -299,7 +323,11 @@ def _partition(exchange: Exchange, answerer: Answerer, most: int, options: Searc
 
 
 def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:
-    """Put back the learners whose models gave no finite losses, each in a cluster of its own."""
+    """Put back the learners whose models gave no finite losses, each in a cluster of its own.
+
+    They took no part in the clustering. Their similarity with others is zero, and the embedding, which says
+    nothing about them, is the first unit vector. ``exchange`` has all learners, in the order of the result.
+    """
     isolated = exchange.isolated
     n, finite = len(isolated), np.flatnonzero(~isolated)
     labels = np.empty(n, dtype=int)
@@ -331,7 +359,8 @@ def _with_isolated(partition: Partition, exchange: Exchange) -> Partition:
 def search_partition(exchange: Exchange, answerer: Answerer, options: SearchOptions) -> SearchResult:
     """Cluster learners whose losses are known; the result is in the order of the exchange.
 
-    ``answerer`` knows the `finite_learners` of the exchange, in that order.
+    ``answerer`` knows the `finite_learners` of the exchange, in that order. Learners whose model failed on
+    somebody's rows stand apart. The canonical order makes the answer independent of the order of learners.
     """
     n_clusters = check_n_clusters(options.n_clusters, len(exchange.learner_ids))
     finite = finite_learners(exchange)

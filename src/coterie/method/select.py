@@ -165,6 +165,7 @@ def selection_of(
     _warn_of_failures(fitted, learners)
     residuals = tuple(choice.residuals for choice in fitted)
     response_variance = _pooled_variance(learners)
+    # Tied: more than half of a learner's responses have one value, as zeros among claims; see `clip_bound`.
     is_tied = np.array([mostly_one_value(learners.y[learners.span(j)]) for j in range(len(learners))])
     clips = clip_bounds(residuals, response_variance, is_tied, learners.loss)
     return Selection(

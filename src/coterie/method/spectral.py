@@ -159,7 +159,7 @@ def top_eigenpairs(matrix: Array, degrees: Array | None, count: int) -> tuple[Ar
     n = len(matrix)
     inverse_root = np.ones(n) if degrees is None else 1.0 / np.sqrt(degrees)
     if n <= max(LIMITS.few, 3 * count):
-        # Of all drivers only this one never fails on eigenvalues that repeat.
+        # Of all drivers only this one never fails on eigenvalues that repeat. It gives them ascending.
         eigenvalues, eigenvectors = np.linalg.eigh(matrix * inverse_root[:, None] * inverse_root)
         eigenvalues, eigenvectors = eigenvalues[::-1][:count], eigenvectors[:, ::-1][:, :count]
     else:
@@ -199,6 +199,7 @@ def matrix_free_spectrum(
         count = min(count, len(exchange.learner_ids))
         pairs = top_pairs_of(exchange, scale, count, device, min(needed, count))
     eigenvalues = np.asarray(pairs.values, dtype=float)
+    # Each separate part of the graph has one eigenvalue of one; half the digits may be rounding.
     n_parts = max(1, int(np.sum(eigenvalues > 1 - half_the_digits(pairs.values.dtype))))
     eigenvectors = _signed(np.asarray(pairs.vectors, dtype=float))
     return Spectrum(
@@ -238,6 +239,7 @@ def cluster_rows(points: Array, n_clusters: int, seed: int) -> tuple[Array, floa
     """
     if is_large(len(points)):
         return _cluster_many(points, n_clusters, seed)
+    # Rows have length one: nine decimals are the same row up to rounding.
     n_distinct = len(np.unique(np.round(points, 9), axis=0))
     # Each start costs in proportion to the learners; with many of them fewer starts go wrong.
     restarts = 10 if len(points) <= LIMITS.few else 3

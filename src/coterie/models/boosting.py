@@ -35,6 +35,7 @@ class BoostedTrees(HistGradientBoostingRegressor):  # type: ignore[misc]
 
         ``validation`` may name the rows by which boosting stops: ``X_val``, ``y_val``, ``sample_weight_val``.
         """
+        # scikit-learn takes all cores here and has no option against it: only OpenMP's limit holds it back.
         with _controller().limit(limits=1, user_api="openmp"):
             super().fit(X, y, sample_weight=sample_weight, **validation)
         return self

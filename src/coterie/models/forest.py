@@ -36,7 +36,10 @@ _NODE_ARRAYS = ("children_left", "children_right", "feature", "threshold", "impu
 
 
 def _are_few(X: Any) -> bool:
-    """Tell whether X is a finite array of floats with few enough rows for the quick path."""
+    """Tell whether X is a finite array of floats with few enough rows for the quick path.
+
+    The quick path makes no checks of its own, and many rows are better shared among threads.
+    """
     return (
         isinstance(X, np.ndarray)
         and X.ndim == 2
@@ -106,7 +109,7 @@ class _QuickTrees(BaseEstimator):  # type: ignore[misc]
     _draws_rows: bool
 
     def _is_plain(self, X: Any, y: Any) -> bool:
-        """Tell whether data and options are those that the quick path serves."""
+        """Tell whether data and options are those that the quick path serves; else scikit-learn fits."""
         return (
             _are_few(X)
             and isinstance(y, np.ndarray)

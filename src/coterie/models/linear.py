@@ -105,6 +105,7 @@ class QuickRidge(Ridge):  # type: ignore[misc]
         weighted_y = (y - y_mean) * root_weights
         eigenvalues, projections = np.square(singular_values), left_vectors.T @ weighted_y
         shrinkage = eigenvalues[:, None] / (eigenvalues[:, None] + np.asarray(self.alphas))
+        # One column for each penalty, from here to the losses.
         residuals = weighted_y[:, None] - left_vectors @ (shrinkage * projections[:, None])
         leverage = np.square(left_vectors) @ shrinkage + (weights / total_weight)[:, None]
         left_out_residuals = residuals / np.maximum(1 - leverage, 1e-10)

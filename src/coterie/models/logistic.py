@@ -56,6 +56,7 @@ def _penalised(Z: Array, target: Array, weights: Array, alphas: Array) -> tuple[
         return losses
 
     losses = objective(coefficients)
+    # Newton's method for all penalties at once; the loss never rises, as steps that are too far are halved.
     for _ in range(STEPS):
         probabilities = expit(coefficients @ Z.T)
         curvature = np.maximum(probabilities * (1 - probabilities), MIN_CURVATURE) * weights
@@ -76,6 +77,7 @@ def _penalised(Z: Array, target: Array, weights: Array, alphas: Array) -> tuple[
         )
         if np.abs(step).max() < TOLERANCE:
             break
+    # One penalty leaves nothing to choose: a loss of zero stands in.
     if n_penalties == 1:
         return coefficients, np.zeros(1)
     log_odds = coefficients @ Z.T
@@ -83,6 +85,7 @@ def _penalised(Z: Array, target: Array, weights: Array, alphas: Array) -> tuple[
     curvature = np.maximum(probabilities * (1 - probabilities), MIN_CURVATURE) * weights
     hessian = (Z.T * curvature[:, None]) @ Z
     hessian[:, np.arange(n_coefficients), np.arange(n_coefficients)] += ridge
+    # By a row's leverage, one Newton step tells how its log-odds would change if it were left out.
     leverage = np.einsum(
         "nr,arn->an", Z, np.linalg.solve(hessian, np.broadcast_to(Z.T, (n_penalties, *Z.T.shape)))
     )

@@ -47,7 +47,11 @@ class Likelihood(NamedTuple):
 
 
 def differing_columns(moments: Moments, mixture: Mixture) -> Array:
-    """Return the columns in which clusters differ by three standard errors, or learners by one."""
+    """Return the columns in which clusters differ by three standard errors, or learners by one.
+
+    With several clusters their lines are compared with the common one, where nine is three standard errors
+    squared; with one, the variance of learners' own departures with the variance of estimation.
+    """
     gram = moments.gram * mixture.state.noise_precision[:, None, None]
     information = np.diagonal(gram, axis1=1, axis2=2).mean(axis=0)
     _, K = mixture.state.responsibilities.shape
@@ -58,6 +62,7 @@ def differing_columns(moments: Moments, mixture: Mixture) -> Array:
 
 
 def _named(columns: Array, kinds: Array) -> str:
+    # Say in what columns learners differ, for people: numbers of predictors, and names of other kinds.
     lines = [str(c) for c in columns.tolist() if kinds[c] == LINEAR]
     names = [f"column{'s' if len(lines) > 1 else ''} {', '.join(lines)}"] if lines else []
     names += ["the level"] if (kinds[columns] == LEVEL).any() else []
@@ -67,7 +72,11 @@ def _named(columns: Array, kinds: Array) -> str:
 
 
 def _doubt(answered: Answered, most: int, columns: Array) -> str:
-    """Return why the clusters are not clear; nothing where they are."""
+    """Return why the clusters are not clear, as a sentence for the user; an empty text where they are.
+
+    ``most`` is the largest number looked at, ``columns`` are those in which learners differ. The
+    bound of the log likelihood must lead by a few nats: what leads by less is undecided.
+    """
     (mixtures, chosen, surely), moments, spread = answered
     bounds = {k: m.bound for k, m in mixtures.items()}
     rival = max((k for k in bounds if k > 1), key=lambda k: bounds[k], default=1)
@@ -86,7 +95,11 @@ def _doubt(answered: Answered, most: int, columns: Array) -> str:
 
 
 def read(answered: Answered, most: int, given: int | None = None) -> Likelihood:
-    """Read the answer off the mixtures that were found; a number that was given is not judged."""
+    """Read the answer off the mixtures that were found; a number that was given is not judged.
+
+    A mixture is a fit of the likelihood with so and so many clusters. ``most`` is the largest number of
+    clusters looked at; without a reason for doubt the answer is clear.
+    """
     (mixtures, chosen, _), moments, _ = answered
     columns = differing_columns(moments, mixtures[chosen])
     reason = _doubt(answered, most, columns) if given is None else ""
@@ -114,8 +127,10 @@ def answer_learners(
 ) -> Likelihood:
     """Cluster learners with a response of one column by the likelihood.
 
-    ``extra`` are further starts; ``in_order`` says that neighbouring rows depend on each other.
+    ``most`` is the largest number of clusters, ``given`` the number if it is known. ``extra`` are labellings
+    (L,) to start from, too; ``in_order`` says that neighbouring rows depend on each other.
     """
+    # The numbers in the rules are for a response in units of its spread; the median does not mind outliers.
     y = learners.scalar_y - np.median(learners.scalar_y)
     spread = float(y.std())
     rows = (learners.X, y / spread if spread > 0 else y, learners.offsets)

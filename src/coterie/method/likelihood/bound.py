@@ -55,7 +55,10 @@ class Moments(NamedTuple):
         return [np.flatnonzero(self.kinds == kind) for kind in np.unique(self.kinds)]
 
     def with_direction(self, direction: Array) -> Moments:
-        """Return the moments with one column more: a direction (d,) of the columns."""
+        """Return the moments with one column more: a direction (d,), a weighted sum of the columns.
+
+        Learners that differ along one line of slopes then need one variance for it instead of d.
+        """
         E, kinds = np.c_[np.eye(len(direction)), direction], np.r_[self.kinds, DIRECTION]
         gram, cross = E.T @ self.gram @ E, self.cross @ E
         return self._replace(gram=gram, cross=cross, kinds=kinds, direction=direction)
@@ -133,15 +136,21 @@ def times(matrices: Array, vectors: Array) -> Array:
 
 
 def _blocks(n: int, d: int) -> Iterator[slice]:
+    # Slices of n matrices (d, d), in runs that bound the memory.
     step = max(1, BLOCK // (d * d))
     return (slice(start, start + step) for start in range(0, n, step))
 
 
 def without_own(moments: Moments, noise_precision: Array, own_variance: Array) -> Integrated:
-    """Integrate the own departures out: with F = (I + tau A V)^-1 the moments become F tau A and F tau a."""
+    """Integrate the own departures out: with F = (I + tau A V)^-1 the moments become F tau A and F tau a.
+
+    A and a are a learner's sums Z'WZ and Z'Wy, tau its noise precision, and V the diagonal matrix of
+    ``own_variance`` (d,). What is left are sums as sure about the cluster's line as departures allow.
+    """
     gram = moments.gram * noise_precision[:, None, None]
     cross = moments.cross * noise_precision[:, None]
     gained = np.zeros(len(cross))
+    # Columns without a variance have no departures: only the others' are inverted.
     on = np.flatnonzero(own_variance)
     v, everything = own_variance[on], len(on) == len(own_variance)
     for block in _blocks(*cross.shape) if len(on) else ():
@@ -159,7 +168,11 @@ def without_own(moments: Moments, noise_precision: Array, own_variance: Array) -
 
 
 def centres(P: Array, c: Array, variance: Array, common_precision: Array) -> Centres:
-    """Return the posterior of b and of b + d_k, from the clusters' moments P (K, d, d) and c (K, d)."""
+    """Return the posterior of b and of b + d_k, from the clusters' moments P (K, d, d) and c (K, d).
+
+    P are the sums X'X and c the sums X'y of a cluster's learners, in units of noise and without their own
+    departures. ``variance`` (d,) is that of d_k, ``common_precision`` (d,) that of b.
+    """
     d = len(variance)
     F = np.linalg.inv(np.eye(d) + P * variance)
     V, Ft, FP = variance[:, None] * F, F.swapaxes(1, 2), F @ P
@@ -174,8 +187,13 @@ def centres(P: Array, c: Array, variance: Array, common_precision: Array) -> Cen
 
 
 def _of_labels(R: Array, towards: Array, counts: Array) -> float:
-    """Return the entropy of the labels, and what their expected log probabilities and prior add."""
+    """Return what the labels add to the bound: their entropy, expected log probabilities and prior.
+
+    ``R`` (L, K) are the probabilities of each learner's cluster, ``counts`` (K,) their sums plus one, and
+    ``towards`` (K,) the expected logarithms of the clusters' shares.
+    """
     K = len(counts)
+    # Zero times log zero is to be zero: 1e-300 stands in for zero.
     known = R * np.log(np.maximum(R, 1e-300))
     prior = gammaln(counts.sum()) - gammaln(counts).sum() - gammaln(K) + ((counts - 1) * towards).sum()
     occupied = int((R.max(axis=0) > 0.5).sum())
@@ -185,6 +203,7 @@ def _of_labels(R: Array, towards: Array, counts: Array) -> float:
 
 
 def _softmax(scores: Array) -> Array:
+    # Less the largest, so that no exponential overflows.
     odds = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
@@ -199,7 +218,10 @@ def charge(learnt: Array) -> float:
 
 
 def _groups(moments: Moments, *, shared_slopes: bool) -> list[Array]:
-    """Return the columns that share a variance of d_k."""
+    """Return the columns that share a variance of d_k, the departure of a cluster's line: an array per group.
+
+    Each kind of columns is a group; slopes are alone in theirs unless they share one. A direction is in none.
+    """
     groups = []
     for family in moments.families:
         kind = moments.kinds[family[0]]
@@ -211,7 +233,11 @@ def _groups(moments: Moments, *, shared_slopes: bool) -> list[Array]:
 
 
 def cluster_relevance(centre: Centres, groups: list[Array]) -> tuple[Array, float]:
-    """Return the variances of d_k, one for each group of columns, and what learning them costs."""
+    """Return the variances (d,) of d_k, one for each group of columns, and what learning them costs in nats.
+
+    A variance says how relevant its columns are for what clusters differ in. It is the sum of squared
+    departures over the share of them that is learnt.
+    """
     degrees, sizes = centre.learnt.sum(axis=0), ((centre.means - centre.common) ** 2).sum(axis=0)
     variance, price = np.zeros(len(sizes)), 0.0
     # One of the K departures is known from the others.
@@ -227,7 +253,8 @@ def cluster_relevance(centre: Centres, groups: list[Array]) -> tuple[Array, floa
 def common_precision(centre: Centres, moments: Moments, before: Array) -> Array:
     """Return the precisions of b; that of the level stays, since responses are standardised.
 
-    A direction has no part in b: its precision stays large.
+    A direction has no part in b: its precision stays large. ``before`` (d,) are the present precisions. Each
+    is drawn a little to the mean of its kind of columns, because one coefficient says little of its variance.
     """
     precision = before.copy()
     for f in moments.families:
@@ -242,7 +269,11 @@ def common_precision(centre: Centres, moments: Moments, before: Array) -> Array:
 def own_variance(
     rest: Integrated, mean: Array, moments: Moments, before: Array, *, shared: bool
 ) -> tuple[Array, float]:
-    """Return the variances of own departures, and their price; what is switched off stays off."""
+    """Return the variances (d,) of learners' own departures, and what learning them costs in nats.
+
+    ``rest`` are the moments without departures, ``mean`` (L, d) each learner's expected line, and ``before``
+    (d,) the present variances: zero is switched off, and stays off. Columns of a kind may have one in common.
+    """
     departures = before * (rest.cross - times(rest.gram, mean))
     learnt = before * np.diagonal(rest.gram, axis1=1, axis2=2)
     variance, price = before.copy(), 0.0
@@ -261,7 +292,11 @@ def own_variance(
 def squared_residuals(
     moments: Moments, rest: Integrated, tau: Array, v: Array, R: Array, centre: Centres
 ) -> Array:
-    """Return the expected sum of squared residuals of each learner's rows."""
+    """Return the expected sum (L,) of squared residuals of each learner's rows, from sums alone.
+
+    ``tau`` (L,) are noise precisions, ``v`` (d,) variances of own departures, ``R`` (L, K) probabilities of
+    clusters, ``centre`` the clusters' lines. All uncertainty of lines and departures is part of it.
+    """
     L, d = rest.cross.shape
     seconds = second_moments(centre)
     scaled = rest.cross * v
@@ -275,6 +310,7 @@ def squared_residuals(
             H, h = A - (A * v) @ A, h - times(A, scaled[block])
         fitted = H.reshape(len(A), -1) @ seconds.T - 2 * h @ centre.means.T
         left[block] = (R[block] * fitted).sum(axis=1)
+    # What was left out so far, in units of noise: y'y and the part of the departures.
     left += tau * moments.square - gone.sum(axis=1) + trace
     return np.maximum(left / tau, LEAST_NOISE * moments.n_rows)
 
@@ -286,10 +322,15 @@ def second_moments(centre: Centres | Mixture) -> Array:
 
 
 def gamma_prior(mean: Array, mean_log: Array) -> tuple[float, float]:
-    """Return the shape and rate under which precisions with these expectations are likeliest."""
+    """Return the shape and rate under which precisions with these expectations are likeliest.
+
+    The Gamma prior is what learners' noise precisions have in common. ``mean`` (L,) are their expectations,
+    ``mean_log`` (L,) those of their logarithms. Of fewer than three learners only the mean is learnt.
+    """
     if len(mean) < 3:
         return 1.0, 1.0 / float(mean.mean())
     c = max(float(np.log(mean.mean()) - mean_log.mean()), 1e-3)
+    # A start that is right for large shapes.
     shape = 0.5 / c
     for _ in range(6):  # Minka's generalised Newton steps
         slope = -c + np.log(shape) - digamma(shape)
@@ -299,7 +340,11 @@ def gamma_prior(mean: Array, mean_log: Array) -> tuple[float, float]:
 
 
 class Noise:
-    """The noise precisions tau of all learners, and the Gamma prior that they share."""
+    """The noise precisions tau of all learners, and the Gamma prior that they share.
+
+    ``mean_log`` (L,) are expectations of log tau, ``prior`` is the prior's shape and rate, and
+    ``divergence`` (L,) what departing from the prior costs each learner in the bound, in nats.
+    """
 
     def __init__(self, moments: Moments, tau: Array) -> None:
         self.moments, self.tau, self.mean_log = moments, tau, np.log(tau)
@@ -307,8 +352,12 @@ class Noise:
         self.divergence = np.zeros(len(tau))
 
     def update(self, squares: Array) -> None:
-        """Learn the precisions, and the prior from them, from expected sums of squared residuals."""
+        """Learn the precisions, and the prior from them, from expected sums (L,) of squared residuals.
+
+        ``tau``, ``mean_log``, ``prior`` and ``divergence`` change in place.
+        """
         half = self.moments.n_rows / 2
+        # Twice: the second time under the prior that the first one's precisions make likeliest.
         for final in (False, True):
             shape, rate = self.prior
             shapes, rates = shape + half, rate + squares / 2
@@ -333,8 +382,13 @@ class Noise:
 
 
 def improve(moments: Moments, start: State, forms: Forms = PLAIN, *, rounds: int | None = None) -> Mixture:
-    """Update each part in turn until the bound settles, or for a number of rounds."""
+    """Update each part in turn until the bound settles, or for a number of rounds.
+
+    This is variational Bayes: probabilities of labels, lines of clusters, variances and noise are each made
+    the best for the others as they are. The bound of the log likelihood says how good the whole is.
+    """
     L, d = moments.cross.shape
+    # R (L, K) has probabilities of clusters; T and v (d,) are variances of d_k and of own departures.
     R, T, v, precision, _ = start
     K, rounds = R.shape[1], RULES.long_rounds if rounds is None else rounds
     groups = _groups(moments, shared_slopes=forms.shared_relevance)
@@ -346,6 +400,7 @@ def improve(moments: Moments, start: State, forms: Forms = PLAIN, *, rounds: int
         counts = 1 + R.sum(axis=0)
         towards = digamma(counts) - digamma(counts.sum())
         evidence = noise.evidence + rest.gained.sum() + centre.evidence + _of_labels(R, towards, counts)
+        # The prices are what learning variances costs, in nats: see `charge`.
         bound = float(evidence - price - own_price)
         result = State(R, T, v, precision, noise.tau)
         if step > 5 and abs(bound - last) < RULES.tolerance:
@@ -353,6 +408,7 @@ def improve(moments: Moments, start: State, forms: Forms = PLAIN, *, rounds: int
         last = bound
         if K > 1:
             R = _softmax(rest.cross @ centre.means.T - 0.5 * flat @ second_moments(centre).T + towards)
+        # The first round makes labels only, with the variances and the noise of the start.
         if step == 0 or not forms.learn:
             continue
         if K > 1:

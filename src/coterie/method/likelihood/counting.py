@@ -60,6 +60,7 @@ def _best(mixtures: Sequence[Mixture]) -> Mixture:
 
 
 def _softened(labels: Array) -> Array:
+    # Probabilities (L, K) close to the labels, so that no other label is impossible from the start.
     K = int(labels.max()) + 1
     return np.asarray(RULES.start_label * np.eye(K)[labels] + (1 - RULES.start_label) / K)
 
@@ -67,7 +68,8 @@ def _softened(labels: Array) -> Array:
 def left_out_loss(mixture: Mixture, halves: tuple[Moments, Moments]) -> Array:
     """Return each learner's squared error on one half of its rows, in units of noise, by the other half.
 
-    Labels and lines are found on one half only; variances are those of the mixture.
+    Labels and lines are found on one half only; variances are those of the mixture. The result (L,) is the
+    sum over both halves, so that the rows that judge have chosen neither label nor line.
     """
     state, loss = mixture.state, np.zeros(len(halves[0].n_rows))
     for seen, unseen in (halves, halves[::-1]):
@@ -89,6 +91,8 @@ class Search:
     """The search for K, from moments alone. ``extra`` are labellings to start from, too."""
 
     def __init__(self, added: Added, most: int, extra: Sequence[Array] = ()) -> None:
+        # One cluster in three forms of the own departures: of the level only, one variance for a kind of
+        # columns, one for each column. The best is `single`, against which more clusters must win.
         moments = added.moments
         self.moments, self.halves, self.most, self.extra = moments, added.halves, most, extra
         own, tau = starting_variances(moments), first_precisions(moments)
@@ -103,13 +107,15 @@ class Search:
     def directed(self) -> tuple[Mixture, Moments]:
         """One cluster whose learners differ along one direction most, and the moments with that direction.
 
-        It is the single cluster as it is where there is no spread, or where the direction explains no more.
+        Gradual differences along one line can look like clusters; so this is the rival of several. It
+        is the single cluster as it is where there is no spread, or where the direction explains no more.
         """
         moments, state = self.moments, self.everybody.state
         linear = moments.kinds == LINEAR
         if not self.spread or linear.sum() < 2:
             return self.single, moments
         departures = state.own_variance * (moments.cross - moments.gram @ self.everybody.common)
+        # The first right singular vector: the direction in which departures are largest.
         direction = np.linalg.svd(np.where(linear, departures, 0.0), full_matrices=False)[2][0]
         moments = moments.with_direction(direction)
         own = np.r_[state.own_variance, state.own_variance[linear].sum()]
@@ -127,9 +133,11 @@ class Search:
         return len(gram) / float(np.trace(gram))
 
     def _start(self, labels: Array, own: Array, cluster: Array) -> State:
+        # A start from labels (L,), with variances (d,) of own departures and of clusters.
         return State(_softened(labels), cluster, own, self.single.state.common_precision, self.tau)
 
     def _tree(self, own: Array) -> Tree:
+        # Merge learners into ever fewer clusters, where their own departures have the variance `own` (d,).
         spread = self.everybody.state.own_variance
         cluster = np.maximum(spread, RULES.start_cluster * self._usual)
         rest = without_own(self.moments, self.tau, own)
@@ -137,6 +145,7 @@ class Search:
         return Tree(merge(rest.gram, left, cluster), own, cluster)
 
     def _starts(self) -> Iterator[State]:
+        # Learners of a cluster share a line up to the level; or, where learners spread, up to departures.
         forms = [self.level.state.own_variance]
         if self.spread:
             # Clusters with a spread inside: a part of the spread of all is the clusters' own.
@@ -149,7 +158,10 @@ class Search:
                 yield self._start(labels, own, tree.cluster_variance)
 
     def _short_runs(self, starts: Iterator[State]) -> dict[tuple[int, ...], tuple[float, State]]:
-        """Return the distinct labellings that short runs find, each with its bound and its state."""
+        """Return the distinct labellings that short runs find, each with its bound and its state.
+
+        The key is the labels of all learners. Columns of clusters that are nobody's likeliest are dropped.
+        """
         result: dict[tuple[int, ...], tuple[float, State]] = {}
         for start in starts:
             mixture = improve(self.moments, start, rounds=RULES.short_rounds)
@@ -164,7 +176,7 @@ class Search:
         return result
 
     def _merged(self, state: State) -> Iterator[State]:
-        """Merge the clusters of a labelling one by one, and start from there."""
+        """Merge the clusters of a labelling one by one, and yield a start for each number down to two."""
         labels = state.responsibilities.argmax(axis=1)
         K = int(labels.max()) + 1
         rest = without_own(self.moments, state.noise_precision, state.own_variance)
@@ -177,6 +189,7 @@ class Search:
                 yield self._start(fewer[k][labels], state.own_variance, state.cluster_variance)
 
     def _finished(self, state: State) -> Mixture:
+        # Long runs from a state, in all forms of the clusters' and the own variances: the best counts.
         result = [improve(self.moments, state, Forms(shared_relevance=shared)) for shared in (True, False)]
         if self.spread:
             shared = result[0].bound > result[1].bound
@@ -186,7 +199,11 @@ class Search:
         return _best(result)
 
     def run(self) -> CountedCalls:
-        """Return the best mixture of each K, and the smallest K that no other beats."""
+        """Return the best mixture of each K, and the smallest K that no other beats.
+
+        Short runs find labellings, also from the best one's clusters merged. Of each K the two best are
+        finished by long runs, unless hopelessly behind; a run that loses a cluster does not count for K.
+        """
         result = {1: self.single}
         short = self._short_runs(self._starts() if self.most > 1 else iter(()))
         if short:
@@ -207,7 +224,8 @@ class Search:
     def _smallest_unbeaten(self, mixtures: dict[int, Mixture]) -> CountedCalls:
         """Choose the smallest K that no other beats by nats without being worse on rows left out.
 
-        Where the model is wrong, bounds grow with the rows: then only rows left out tell.
+        Where the model is wrong, bounds grow with the rows: then only rows left out tell. ``mixtures`` are by
+        number of clusters, the smallest first.
         """
         losses: dict[int, Array] = {}
 
@@ -220,6 +238,7 @@ class Search:
             return float(better.sum()) / error if error > 0 else 0.0
 
         def beaten(K: int) -> bool:
+            # A rival must lead in the bound, and may not be worse on rows left out by a standard error.
             ahead = [k for k, m in mixtures.items() if m.bound > mixtures[K].bound + RULES.nats]
             return any(gain(k, K) > -RULES.worse for k in sorted(ahead, key=lambda k: -mixtures[k].bound))
 
@@ -227,7 +246,10 @@ class Search:
         return CountedCalls(mixtures, chosen, gain(chosen, 1) if chosen > 1 else 0.0)
 
     def given(self, found: CountedCalls, K: int) -> CountedCalls:
-        """Return the best mixture of a given number of clusters, whatever the bounds say."""
+        """Return the best mixture of a given number of clusters, whatever the bounds say.
+
+        If the search found none of K clusters, one is made from merged learners.
+        """
         mixtures = dict(found.mixtures)
         if K not in mixtures:
             tree = self._tree(self.level.state.own_variance)
@@ -238,7 +260,10 @@ class Search:
         return CountedCalls(dict(sorted(mixtures.items())), K)
 
     def probe(self) -> Mixture:
-        """Return the best of one cluster and of the labels given, after short runs."""
+        """Return the best of one cluster and of the labels given, after short runs.
+
+        This cheap look decides whether a whole search with these features can pay.
+        """
         cluster = np.full(len(self.moments.kinds), RULES.start_own * self._usual)
         starts = [self._start(labels, self.level.state.own_variance, cluster) for labels in self.extra]
         return _best([self.single, *(improve(self.moments, s, rounds=RULES.short_rounds) for s in starts)])
@@ -255,6 +280,7 @@ class Answered(NamedTuple):
 def _answered(search: Search, found: CountedCalls, given: int | None) -> Answered:
     """Let one cluster with a direction stand for one cluster, and decide where it is far ahead.
 
+    A direction is the line in slopes along which learners differ most, gradually instead of in clusters.
     Two truths differ along one direction, too. So it does not win by a few nats; it makes an answer unclear.
     """
     one, moments = search.directed()
@@ -277,7 +303,10 @@ def count_rows(
 ) -> Answered:
     """Search lines first, then curved features; these are taken where they win on the same rows and weights.
 
-    ``y`` (N,) is standardised. With ``given`` the number of clusters is not searched for.
+    ``y`` (N,) is standardised, ``offsets`` (L + 1,) are where learners' rows begin and end, and ``most`` is
+    the largest number of clusters. With ``given`` the number of clusters is not searched for. ``extra`` are
+    labellings to start from, too. Curves have robust weights of their own, so that lines are searched again
+    with these before they lose: bounds can be compared on the same weights only.
     """
 
     def searched(search: Search) -> CountedCalls:

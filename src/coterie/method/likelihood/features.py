@@ -34,7 +34,10 @@ class Features(NamedTuple):
 
 
 def standardized(values: Array) -> Array:
-    """Return columns of mean zero and variance one; a constant column becomes noughts."""
+    """Return columns of mean zero and variance one; a constant column becomes noughts.
+
+    A column is constant if its spread is rounding beside its largest entry.
+    """
     centred = values - values.mean(axis=0)
     spread = centred.std(axis=0)
     rounding = 1e-12 * np.abs(values).max(axis=0, initial=0.0)
@@ -43,6 +46,7 @@ def standardized(values: Array) -> Array:
 
 
 def _families(X: Array) -> list[tuple[int, Array]]:
+    # Kind and columns of each family of curved features of standardised predictors X (N, p).
     p = X.shape[1]
     families = []
     if p <= FEW_FOR_WAVES:
@@ -57,11 +61,16 @@ def _families(X: Array) -> list[tuple[int, Array]]:
 
 
 def make_features(X: Array, *, curved: bool) -> Features:
-    """Return the columns of the lines, and where ``curved`` is true the families of curved features."""
+    """Return the columns of the lines, and where ``curved`` is true the families of curved features.
+
+    X (N, p) are predictors in any units. Components of curved features have variance one, and those that
+    are nearly nothing are left out.
+    """
     X = standardized(X)
     n, p = X.shape
     columns, kinds = np.c_[X, np.ones(n)], [LINEAR] * p + [LEVEL]
     for kind, family in _families(X) if curved else []:
+        # What earlier columns say already is taken off, so that bounds do not count it twice.
         free = family - columns @ np.linalg.lstsq(columns, family, rcond=None)[0]
         size, axes = np.linalg.eigh(free.T @ free / n)
         kept = np.argsort(-size)[: RULES.components]

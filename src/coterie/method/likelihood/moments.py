@@ -58,14 +58,14 @@ class Rows:
         return self.sums(weights, first), self.sums(weights, ~first)
 
     def second_moments(self, values: Array) -> Array:
-        """Return the sum over rows of values squared times zz', for each learner."""
+        """Return the sum over rows of values squared times zz', (L, d, d), with z a row's features."""
         scores = self.Z * values[:, None]
         return np.array(
             [scores[i:j].T @ scores[i:j] for i, j in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
         )
 
     def medians(self, values: Array) -> Array:
-        """Return the median of values inside each learner."""
+        """Return the median (L,) of values (N,) inside each learner: the mean of the two middle ones."""
         order = np.lexsort((values, self.owner))
         middle = self.offsets[:-1] + (self.sizes - 1) // 2
         upper = self.offsets[:-1] + self.sizes // 2
@@ -73,7 +73,11 @@ class Rows:
 
 
 def starting_variances(moments: Moments) -> dict[str, Array]:
-    """Return the forms of Omega's diagonal that compete: nothing, a level, every coordinate of its own."""
+    """Return the forms of Omega's diagonal that compete: nothing, a level, every coordinate of its own.
+
+    Omega^-1 is the variance of learners' own departures from their cluster's line; arrays have the shape
+    (d,). They are multiples of the average learner's variance of estimation.
+    """
     d = len(moments.kinds)
     usual = d / max(float(np.trace(moments.gram.mean(axis=0))), 1e-12)
     level = np.where(moments.kinds == LEVEL, RULES.start_cluster * usual, 0.0)
@@ -81,8 +85,9 @@ def starting_variances(moments: Moments) -> dict[str, Array]:
 
 
 def one_cluster(moments: Moments, own: Array, tau: Array) -> State:
-    """Return the start of a single cluster."""
+    """Return the start of a single cluster, with variances of departures (d,) and noise precisions (L,)."""
     L, d = moments.cross.shape
+    # A direction has no part in the common line: its precision is as good as infinite.
     precision = np.where(moments.kinds == DIRECTION, 1 / ROUNDING, 1.0)
     return State(np.ones((L, 1)), np.zeros(d), own, precision, tau)
 
@@ -95,7 +100,11 @@ def first_precisions(moments: Moments) -> Array:
 
 
 def _left_out(rows: Rows, moments: Moments, weights: Array, rounds: int) -> tuple[Array, Array]:
-    """Return each row's residual and left-out residual from its learner's shrunken line."""
+    """Return each row's residual and left-out residual (N,) from its learner's shrunken line.
+
+    A line is shrunken to the common one. Left out, a row's residual is the residual over one minus its
+    leverage, the share of its own response in its prediction; so no line is fitted again.
+    """
     start = one_cluster(moments, starting_variances(moments)["all"], first_precisions(moments))
     state, _, _, _, common, _ = improve(moments, start, rounds=rounds)
     tau, v = state.noise_precision, state.own_variance
@@ -111,7 +120,10 @@ def _left_out(rows: Rows, moments: Moments, weights: Array, rounds: int) -> tupl
 
 
 def _root(matrices: Array) -> tuple[Array, Array]:
-    """Return symmetric square roots and their inverses."""
+    """Return symmetric square roots of matrices (..., d, d) and their inverses.
+
+    Eigenvalues below 1e-10 of the largest are rounding, and count as that.
+    """
     size, axes = np.linalg.eigh((matrices + matrices.swapaxes(-1, -2)) / 2)
     size = np.sqrt(np.maximum(size, 1e-10 * size[..., -1:]))[..., None, :]
     back = axes.swapaxes(-1, -2)
@@ -123,6 +135,9 @@ def sandwiched(moments: Moments, scores: Array, noise: Array) -> Moments:
 
     One matrix C of inflation serves all learners. It is shrunken to a multiple of the identity by Ledoit and
     Wolf's rule, and never below the identity. Every learner's own least squares stay as they are.
+
+    Sums X'X promise the precision of independent normal rows. B, the sum of squared residuals times zz',
+    says how much the sums really vary. With too few learners or rows to know C, moments stay as they are.
     """
     gram, cross, square, n_rows = moments[:4]
     L, d = cross.shape
@@ -148,7 +163,10 @@ def sandwiched(moments: Moments, scores: Array, noise: Array) -> Moments:
 
 
 def robust_weights(rows: Rows, left_out: Array) -> Array:
-    """Return weights that make the squares of left-out residuals count up to nine squared noise levels."""
+    """Return weights (N,) that make the squares of left-out residuals count up to nine squared noise levels.
+
+    A learner's level is a robust one, drawn to the median learner's, as a few rows show it badly.
+    """
     levels = np.log(np.maximum(MAD * rows.medians(np.abs(left_out)), 1e-9))
     few = RULES.rows_of_the_median
     levels += (np.median(levels) - levels) * few / (few + rows.sizes)
@@ -165,7 +183,11 @@ class Added(NamedTuple):
 
 
 def add_up(rows: Rows, weights: Array | None = None, *, in_order: bool = False) -> Added:
-    """Add up the rows; with ``weights`` these are used, and no robust ones are made."""
+    """Add up the rows; with ``weights`` (N,) these are used, and no robust ones are made.
+
+    Without, each visit weighs rows by the residuals of the visit before: rows of a long tail count less.
+    ``in_order`` says that neighbouring rows depend on each other, so that halves are blocks.
+    """
     given, w = weights is not None, np.ones(len(rows.y)) if weights is None else weights
     for rounds in ROUNDS:
         residuals, left_out = _left_out(rows, rows.sums(w), w, rounds)
@@ -173,5 +195,6 @@ def add_up(rows: Rows, weights: Array | None = None, *, in_order: bool = False) 
             w = robust_weights(rows, left_out)
     size = w * rows.weights * np.abs(residuals * left_out)
     noise = np.maximum(np.bincount(rows.owner, size) / rows.sizes, 1e-12)
+    # B of the sandwich: residual times left-out residual stands for a row's squared residual.
     scores = rows.second_moments(np.sqrt(w * rows.weights * size))
     return Added(sandwiched(rows.sums(w), scores, noise), rows.halves(w, in_order=in_order), w)

@@ -17,7 +17,11 @@ TURNS = 5
 
 
 def _log_evidence(rest: Integrated, mean: Array, covariance: Array) -> Array:
-    """Return the log evidence of sums (M, d) under lines drawn from a normal distribution."""
+    """Return the log evidence (M,) of newcomers' sums under lines drawn from a normal distribution.
+
+    ``rest`` are sums X'X and X'y of M newcomers without own departures, ``mean`` (d,) and ``covariance``
+    (d, d) those of the lines. Constants that are the same for all lines are left out.
+    """
     F = np.linalg.inv(np.eye(len(mean)) + rest.gram @ covariance)
     left = rest.cross - rest.gram @ mean
     gained = 0.5 * (left * (times(F, left) @ covariance)).sum(axis=1) + 0.5 * np.linalg.slogdet(F)[1]
@@ -25,11 +29,16 @@ def _log_evidence(rest: Integrated, mean: Array, covariance: Array) -> Array:
 
 
 def _noise_precisions(moments: Moments, mixture: Mixture, mean: Array, variance: Array) -> Array:
-    """Return the newcomers' noise precisions, from lines of their own and the learners' levels."""
+    """Return the newcomers' noise precisions (M,), from lines of their own and the learners' levels.
+
+    Lines have ``mean`` (d,) and ``variance`` (d,) as prior. The learners' levels are a prior, too, so
+    that a newcomer of few rows gets a usual level. Precisions are one where moments are in units of noise.
+    """
     known = mixture.state.noise_precision
     if moments.unit_noise:
         return np.ones(len(moments.n_rows))
     shape, rate = gamma_prior(known, np.log(known))
+    # From the prior's mean; lines and levels then follow from each other in turn.
     tau = np.full(len(moments.n_rows), shape / rate)
     for _ in range(TURNS):
         gram = moments.gram * tau[:, None, None]
@@ -44,7 +53,9 @@ def _noise_precisions(moments: Moments, mixture: Mixture, mean: Array, variance:
 def place(mixture: Mixture, newcomers: Moments, direction: Array | None = None) -> Array:
     """Return probabilities of shape (M, K + 1): each cluster's, and last that of none of these.
 
-    ``direction`` is that of the learners' moments, if their own departures had one.
+    ``newcomers`` are the sums of M learners that the mixture has not seen. ``direction`` (d,) is that of the
+    learners' moments, if their own departures had one. A cluster's odds grow with its members, as seen in
+    fit; none of these counts like a cluster without members.
     """
     newcomers = newcomers if direction is None else newcomers.with_direction(direction)
     state, K = mixture.state, len(mixture.means)

@@ -27,7 +27,11 @@ class Tree(NamedTuple):
 
 
 def _evidence(P: Array, c: Array, variance: Array) -> Array:
-    """Return the log evidence of clusters with moments P (M, d, d), c (M, d), against d_k = 0."""
+    """Return the log evidence (M,) of clusters with moments P (M, d, d), c (M, d), against d_k = 0.
+
+    P and c are sums X'X and X'y in units of noise. d_k, by which a cluster's line departs from the common
+    one, has a normal prior with ``variance`` (d,) and is integrated out.
+    """
     d, out = len(variance), np.empty(len(P))
     for start in range(0, len(P), PAIRS):
         block = slice(start, start + PAIRS)
@@ -38,7 +42,10 @@ def _evidence(P: Array, c: Array, variance: Array) -> Array:
 
 
 def _grouped(P: Array, c: Array, variance: Array) -> Array:
-    """Return a group of like learners for each of very many, by k-means of their own departures."""
+    """Return a group (L,) of like learners for each of very many, by k-means of their own departures.
+
+    A departure is in units of the prior's spread, and shrunken where a learner's rows say little of it.
+    """
     departures = np.empty(c.shape)
     for start in range(0, len(P), PAIRS):
         block = slice(start, start + PAIRS)
@@ -49,7 +56,11 @@ def _grouped(P: Array, c: Array, variance: Array) -> Array:
 
 
 def merge(P: Array, c: Array, variance: Array) -> dict[int, Array]:
-    """Return labels for every number of clusters from L, or from a number of groups, down to two."""
+    """Return labels (L,) for every number of clusters from L, or from a number of groups, down to two.
+
+    ``P`` (L, d, d) and ``c`` (L, d) are learners' sums X'X and X'y in units of noise. In each step those two
+    clusters become one whose union has the highest evidence beside that of the two apart.
+    """
     if len(P) > 2 * GROUPS:
         groups = _grouped(P, c, variance)
         order = np.argsort(groups, kind="stable")
@@ -60,6 +71,7 @@ def merge(P: Array, c: Array, variance: Array) -> dict[int, Array]:
     P, c, L = P.copy(), c.copy(), len(P)
     labels, live = np.arange(L), list(range(L))
     alone = _evidence(P, c, variance)
+    # gains[i, j], i < j, is that of a union; minus infinity stands for pairs that are none or no more.
     gains = np.full((L, L), -np.inf)
     first, second = np.triu_indices(L, 1)
     for start in range(0, len(first), PAIRS):
@@ -67,6 +79,7 @@ def merge(P: Array, c: Array, variance: Array) -> dict[int, Array]:
         gains[a, b] = _evidence(P[a] + P[b], c[a] + c[b], variance) - alone[a] - alone[b]
     result = {L: labels.copy()}
     while len(live) > 2:
+        # Cluster j goes into cluster i, whose moments are then those of the union.
         i, j = divmod(int(gains.argmax()), L)
         P[i] += P[j]
         c[i] += c[j]

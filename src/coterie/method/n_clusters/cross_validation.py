@@ -26,12 +26,17 @@ def cross_validated(evidence: Evidence, learners: Learners, selection: Selection
     Models of the first halves of the rows are exchanged and clustered; clusters then predict the second
     halves by averages of their members' models. The curve has, for each K, the mean over learners of the loss
     on the second half, and its standard error.
+
+    ``selection`` is what Select left: each learner's model, chosen by cross-validation, with its folds of
+    rows and the models fitted without each fold. If no K has a finite loss, one cluster is chosen.
     """
+    # Fold 0 is held out as the second half; the model without it was fitted on the first half.
     first_halves = learners.only(np.concatenate([training[0] for training in selection.training]))
     second_halves = learners.only(np.concatenate(selection.folds) == 0)
     models = tuple(models_by_fold[0] for models_by_fold in selection.fold_models)
     errors = own_errors(models, first_halves)
     selection_on_first = replace(selection, models=models, errors=errors, n_rows=first_halves.sizes)
+    # Exchange again, on first halves: the loss of everybody's model on everybody's rows.
     exchange_on_first = cross_evaluate(selection_on_first, first_halves, engine=engine).aligned_to(
         evidence.exchange.learner_ids
     )
@@ -54,6 +59,7 @@ def cross_validated(evidence: Evidence, learners: Learners, selection: Selection
         standard_errors[index] = (
             losses_by_learner.std(ddof=1) / np.sqrt(len(losses_by_learner))
             if len(losses_by_learner) > 1
+            # A single learner has no standard error: zero stands in.
             else 0
         )
     return Curve(

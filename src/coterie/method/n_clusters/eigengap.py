@@ -12,7 +12,8 @@ from coterie.records import Curve
 def eigengap(evidence: Evidence) -> Curve:
     """Choose the K after which the eigenvalues of the similarity S drop most.
 
-    The curve has, for each K, the difference between the K-th and the next eigenvalue.
+    With K clear clusters the similarities are nearly K blocks, so that K eigenvalues are large. The curve
+    has, for each K, the difference between the K-th and the next eigenvalue.
     """
     n_eigenvalues = min(evidence.most + 1, evidence.n_learners)
     eigenvalues = evidence.spectrum.plain_values

@@ -70,7 +70,10 @@ class Evidence:
         return {}
 
     def _clustered(self, n_clusters: int) -> tuple[Array, float]:
-        """Return the k-means labels (L,) of the embedding's rows, and their within-cluster sum of squares."""
+        """Return the k-means labels (L,) of the embedding's rows, and their within-cluster sum of squares.
+
+        The embedding has a row for each learner: its entries in the top eigenvectors of the similarity.
+        """
         if n_clusters not in self._kmeans_results:
             rows = self.spectrum.embedding(max(n_clusters, 2))
             self._kmeans_results[n_clusters] = cluster_rows(rows, n_clusters, self.seed)
@@ -79,8 +82,8 @@ class Evidence:
     def labels(self, n_clusters: int) -> Array:
         """Return the labels (L,) of the paper's clusters, by k-means on the spectral embedding.
 
-        Where the graph has more components than clusters, average linkage on v decides instead, because
-        eigenvectors cannot tell which components belong together.
+        Average linkage on the dissimilarity v decides where the learners, joined by similarities above zero,
+        fall into more separate parts than clusters: eigenvectors cannot tell which parts belong together.
         """
         if n_clusters == 1:
             return np.zeros(self.n_learners, dtype=np.int64)

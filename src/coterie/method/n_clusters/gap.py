@@ -41,11 +41,13 @@ def gap_curve(evidence: Evidence) -> tuple[Array, Array]:
             lower_corner, upper_corner, size=(REFERENCES, n_points, embedding.shape[1])
         )
         observed_sum = evidence.within_sums[k - 1]
+        # The reference has fewer points than the embedding: its sums are brought to as many points.
         reference_sums = kmeans(references, k, generator, restarts=2)[1] * len(embedding) / n_points
         # Rows have length one. Those that coincide have a sum of squares of zero, whose log is not finite.
         rounding_sum = LIMITS.rounding * len(embedding)
         log_reference_sums = np.log(np.maximum(reference_sums, rounding_sum))
         gaps[k - 1] = log_reference_sums.mean() - np.log(max(observed_sum, rounding_sum))
+        # The factor allows for the mean of the references being estimated, too.
         standard_errors[k - 1] = log_reference_sums.std() * np.sqrt(1 + 1 / REFERENCES)
     return gaps, standard_errors
 

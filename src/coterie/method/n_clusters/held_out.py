@@ -67,7 +67,11 @@ RULE = HeldOutRule()
 
 @dataclass(frozen=True)
 class _ScoredLabelling:
-    """Labels (L,), the cluster that predicts each half of a learner's rows (L, 2), and loss / noise (L,)."""
+    """Labels (L,), the cluster that predicts each half of a learner's rows (L, 2), and loss / noise (L,).
+
+    Each learner's rows are in two halves; the cluster of one half in ``picks`` is the one that predicts the
+    other half best. Losses in units of the learner's noise are ``ratios``, and comparable between learners.
+    """
 
     labels: Array
     picks: Array
@@ -131,8 +135,10 @@ def _try(losses: ClusterLosses, labels: Array) -> _ScoredLabelling:
     """Score a labelling (L,) on held-out rows, by cross-fitting inside each learner.
 
     A learner's rows are in two halves. Each half is predicted by the cluster whose model predicts the other
-    half best, so that the same rows never both choose the cluster and score it.
+    half best, so that the same rows never both choose the cluster and score it. The result is scored, not
+    judged: `_smallest` compares the numbers of clusters by it.
     """
+    # Mean losses (K, L, 2) of each cluster on each half of each learner's rows.
     losses_on_halves = losses.on_halves(labels)
     # Reversing the halves swaps them: the best cluster of one half predicts the other.
     picked_clusters = losses_on_halves.argmin(axis=0)[:, ::-1]
@@ -167,7 +173,8 @@ def _margin(differences: Array) -> float:
 def _good_enough(trial: _ScoredLabelling, best: _ScoredLabelling) -> bool:
     """Tell whether the mean loss under a labelling is not significantly above that under the best one.
 
-    Losses are in units of noise, and paired over learners.
+    Losses are in units of noise, and paired over learners. `_margin` says what is significant; a negative
+    difference is always good enough.
     """
     differences = trial.ratios - best.ratios
     return bool(differences.mean() <= _margin(differences))
@@ -184,6 +191,7 @@ def _nobody_worse(losses: ClusterLosses, trial: _ScoredLabelling, best: _ScoredL
     degrees_of_freedom = np.maximum(losses.half_sizes.sum(axis=1) - 1, 1)
     # A single learner may lie, and one that differs predicts alone if the others do not help it. Two that
     # object by chance are as rare at this level as one is at the other.
+    # Two of n tests at level a / n fail by chance with probability a^2 / 2: so a is the root of twice it.
     level = np.sqrt(2 * RULE.significance) if losses.bounded else RULE.significance
     critical_t = student.isf(level / len(excess), degrees_of_freedom)
     n_objections = np.sum((excess > critical_t * standard_error) & (excess > RULE.negligible * losses.noise))
@@ -217,8 +225,10 @@ def _smallest(losses: ClusterLosses, trials: dict[int, _ScoredLabelling], local:
 def _one_truth_z(local: LocalRows, seed: int) -> float | None:
     """Return how many standard deviations above chance two clusters are, or None if one truth is possible.
 
-    One truth is ruled out only if the gain of two clusters is not negligible, either.
+    One truth means that one model could hold for all learners. It is ruled out only if the gain of two
+    clusters is not negligible, either. Where the test does not apply, its answers are NaN, and None follows.
     """
+    # NaN is above nothing, so both comparisons are false for it.
     z, gain = local.one_truth_test(seed)
     return z if z > 0 and gain > RULE.negligible else None
 
@@ -235,7 +245,8 @@ def held_out(
 
     For each K the learners are clustered, refined and scored; the search ends when more clusters stop paying.
     Learners move to the clusters that predict them best, in ``rounds`` rounds at most; without ``refine`` the
-    paper's clusters stay as they are.
+    paper's clusters stay as they are. ``evidence`` gives the paper's clusters for any K, ``losses`` what
+    clusters lose on each learner's halves of rows, and ``local`` what only rows that are here can add.
 
     If one cluster is good enough by held-out losses, a test on all rows asks whether one truth could look
     like these learners; if not, the smallest good number of two and more is chosen.
@@ -246,6 +257,7 @@ def held_out(
     for k in range(1, evidence.most + 1):
         labels = best_refined(evidence, losses, k, local, rounds=rounds) if refine else evidence.labels(k)
         trials[k] = _try(losses, labels)
+        # A gain below 1e-12 is rounding.
         if trials[k].ratios.mean() < trials[best_number].ratios.mean() - 1e-12:
             best_number = k
         if k - best_number >= RULE.patience or not _good_enough(trials[k], trials[best_number]):
@@ -271,6 +283,7 @@ def held_out(
         one_truth_z=one_truth_z,
     )
     standard_error = _standard_error(ratios)
+    # Without a standard error nothing speaks against the clusters: minus infinity stands in.
     excess = float((ratios.mean() - 1) / standard_error) if standard_error > 0 else float("-inf")
     return HeldOut(curve, {k: trial.labels for k, trial in trials.items()}, excess)
 
@@ -278,8 +291,9 @@ def held_out(
 def one_is_as_good(losses: ClusterLosses, second: ClusterLosses, labels: Array) -> bool:
     """Tell whether one cluster of a second, more flexible form predicts as well as several of the first form.
 
-    ``losses`` and ``labels`` (L,) are the first form's, ``second`` has the second form's losses. Learners who
-    see different parts of one curve look like different lines. False where there is one cluster anyway.
+    A form is how a cluster predicts from its members' rows: a line, say, or a forest. ``losses`` and
+    ``labels`` (L,) are the first form's, ``second`` has the second form's losses. Learners who see different
+    parts of one curve look like different lines. False where there is one cluster anyway.
     """
     if not labels.any():
         return False
@@ -292,9 +306,10 @@ def second_is_better(
 ) -> bool:
     """Tell whether ``others``, the clusters that a second form found, explain the learners better.
 
-    ``losses`` and ``labels`` are the first form's. The second form wins if its held-out loss is significantly
-    lower, or if it needs fewer clusters and its loss is not higher. Otherwise the first form stays: it knows
-    more about its own uncertainty.
+    A form is how a cluster predicts: a line, say, or a forest. ``losses`` and ``labels`` (L,) are the first
+    form's, ``second`` and ``others`` (L,) the second form's. The second form wins if its held-out loss is
+    significantly lower, or if it needs fewer clusters and its loss is not higher. Otherwise the
+    first form stays: it knows more about its own uncertainty.
 
     ``ruled_out`` says that the first form ruled out one truth by a test, though its clusters do not pay on
     held-out rows. The second form must then beat one cluster of the first form, or it explains nothing

@@ -19,6 +19,9 @@ from coterie.rows.learners import Learners
 def extended_similarity(similarity: ExchangeSimilarity, landmarks: Array, positions: Array) -> Array:
     """Return the Nystrom approximation of the similarities among some learners, from the landmarks' alone.
 
+    Landmarks are the few learners with whom all exchange models where there are too many pairs. Two learners
+    count as similar if they are similar to the same landmarks.
+
     ``positions`` (n,) are the learners, ``landmarks`` the landmarks' positions; the result has shape (n, n).
     """
     low_rank_factor = similarity.tile(positions, landmarks) @ nystrom_root(similarity, landmarks)
@@ -37,17 +40,19 @@ def landmark_note(
 ) -> str:
     """Return a sentence for the user: how far similarities and clusters by landmarks are from exact ones.
 
-    A random sample of the learners exchanges in full, and is clustered again. Learners and selection are in
-    the order of the exchange, as are ``labels`` (L,), the clusters found; ``scale`` is the factor a of the
-    similarity.
+    Landmarks are the few learners with whom all exchange models where there are too many pairs. To check
+    them, a random sample of the learners exchanges in full, and is clustered again. Learners and selection
+    are in the order of the exchange, as are ``labels`` (L,), the clusters found; ``scale`` is the factor a
+    of the similarity.
     """
     assert exchange.landmarks is not None
     n_learners, n_marks = len(learners), len(exchange.landmarks)
-    # As many learners exchange in full: few evaluations against the landmarks' 2 L m.
+    # At most AUTO_LANDMARKS exchange in full: few evaluations against 2 L m for m landmarks of L learners.
     sample = np.sort(
         np.random.default_rng(seed).choice(n_learners, min(AUTO_LANDMARKS, n_learners), replace=False)
     )
     exact_losses = loss_matrix([selection.models[i] for i in sample.tolist()], learners.take(sample), engine)
+    # Learners whose losses were not finite were set aside before.
     is_isolated = np.zeros(len(sample), dtype=bool)
     exact_exchange = Exchange(
         learner_ids=learners.ids[sample],
@@ -61,6 +66,7 @@ def landmark_note(
     approximate_similarity = extended_similarity(
         ExchangeSimilarity(exchange, scale), exchange.landmarks, sample
     )
+    # A learner's similarity to itself is one and no evidence: only pairs are compared.
     is_pair = ~np.eye(len(sample), dtype=bool)
     mean_difference = (
         float(np.abs(exact_evidence.similarity - approximate_similarity)[is_pair].mean())

@@ -24,9 +24,10 @@ DRAWS = 99
 
 
 def _weights(residuals: Array, clips: Array, learners: Learners) -> Array:
-    """Return the weight of each of N rows in the test: quiet learners count more, wild rows less.
+    """Return the weight (N,) of each row in the test: quiet learners count more, wild rows less.
 
-    A learner counts by one over its mean clipped loss, a row above its bound ``clips`` (N,) by bound / loss.
+    A learner counts by one over its mean clipped loss. ``clips`` (N,) are the largest loss that counts of
+    each row, as Select found them; a row above counts by bound / loss. ``residuals`` have shape (N, C).
 
     The weights depend on the size of the residuals (N, C) alone, which random signs leave as it is. Weights
     that know more of the data, such as those by a learner's own model, make one truth look like two.
@@ -36,6 +37,7 @@ def _weights(residuals: Array, clips: Array, learners: Learners) -> Array:
     learner_weights = bounded_weights(
         1 / np.maximum(learners.mean_by_learner(clipped_losses), np.finfo(float).tiny)
     )
+    # A loss of zero gives infinity here, and so the weight one.
     with np.errstate(divide="ignore"):
         row_weights: Array = np.minimum(1.0, clips / losses_by_row) * learner_weights[learners.owner]
     return row_weights if learners.weights is None else row_weights * learners.weights
@@ -53,25 +55,28 @@ def _share_explained_by_two(
     """Return the share of a response's sum of squares that two clusters explain beyond one.
 
     ``Z`` (N, d) are predictors, ``response`` has the shape (N, C), ``weights`` (N,) count rows,
-    ``total_squares`` is the weighted sum of squares of the response, and ``ridge`` (d, d) steadies the
-    models. Two clusters are the best partition that random starts find, with a linear model each; all of it
-    comes from sums X'X and X'y.
+    ``total_squares`` is the weighted sum of squares of the response, and ``ridge`` (d, d) is added
+    to X'X, so that it can be inverted. Two clusters are the best partition of learners that random starts
+    from ``seed`` find, with a linear model each; all of it comes from sums X'X and X'y.
     """
     weighted_rows = Z * weights[:, None]
+    # Each learner's sums: G (L, d, d) is X'X, c (L, d, C) is X'y.
     G = np.array([weighted_rows[span].T @ Z[span] for span in map(learners.span, range(len(learners)))])
     c = np.add.reduceat(weighted_rows[:, :, None] * response[:, None], learners.offsets[:-1], axis=0)
     summed_products = c.sum(axis=0)
     explained_by_one = float(
         np.sum(np.linalg.solve(G.sum(axis=0) + ridge, summed_products) * summed_products)
     )
+    # A lowest loss is minus the squares that its models explain.
     return (-explained_by_one - lowest_loss(G, c, ridge, 2, seed)) / total_squares
 
 
 def _less_levels(values: Array, weights: Array, blocks: Array | None) -> Array:
     """Return the columns of values (N, d) less the weighted mean of their block.
 
-    ``blocks`` (N,) numbers the block of each row; None: values are returned as they are. Levels of blocks
-    drift where neighbouring rows depend on each other, and say nothing about truths.
+    ``blocks`` (N,) numbers the block of each row, such as half a learner's rows; None: values are returned
+    as they are. ``weights`` (N,) are the rows'. Levels of blocks drift where neighbouring rows depend on each
+    other, as in a time series, and say nothing about truths.
     """
     if blocks is None:
         return values
@@ -93,6 +98,9 @@ def compare_with_drawn_classes(
 ) -> tuple[float, float]:
     """Compare what two clusters explain of classes with what they explain of classes drawn from one model.
 
+    This asks whether one truth, one model for all learners, could look like these classes. If each of 99
+    drawn responses is explained less well by two clusters than the real one, it could hardly.
+
     ``Z`` (N, d) are predictors with a column of ones, ``chances`` (N, C) the probabilities of classes by one
     model for everybody; of two classes, of the second. Responses are drawn from them, because the noise of
     classes differs from row to row, so that neither random signs nor permutations would leave it as it is.
@@ -101,7 +109,8 @@ def compare_with_drawn_classes(
     off, so that slopes alone are compared. Classes are drawn as if rows were independent; what two clusters
     explain of noise is proportional to the variance of sums, which dependence multiplies by ``inflation``.
 
-    Returns the same two numbers as `compare_with_one_truth`.
+    Returns the same two numbers as `compare_with_one_truth`: standard deviations above chance, and the gain.
+    ``ridge`` (d, d) steadies the models, and ``seed`` is that of draws and random starts.
     """
     weights = np.ones(len(Z)) if learners.weights is None else learners.weights
     Z = _less_levels(Z, weights, blocks)
@@ -132,6 +141,7 @@ def compare_with_drawn_classes(
         else:
             codes = (uniform[:, None] > cumulative[:, :-1]).sum(axis=1)
         drawn_shares.append(inflation * explained(learners.loss.response(codes)))
+        # One truth is possible as soon as one draw explains as much: the other draws need not be made.
         if drawn_shares[-1] >= observed_share:
             return 0.0, 0.0
     gain, standard_deviation = observed_share - float(np.mean(drawn_shares)), float(np.std(drawn_shares))
@@ -142,6 +152,9 @@ def compare_with_one_truth(
     Z: Array, residuals: Array, clips: Array, learners: Learners, ridge: Array, seed: int
 ) -> tuple[float, float]:
     """Compare what two clusters explain of residuals with what they explain of noise around one model.
+
+    This asks whether one truth, one model for all learners, could look like these residuals. The best two
+    clusters explain something of pure noise, too; so the same search is made on draws of noise.
 
     ``Z`` of shape (N, d) are predictors and a column of ones, in a common frame, and ``residuals`` of shape
     (N, C) those of one model for everybody. Rows whose losses exceed ``clips`` of shape (N,) count less.
@@ -160,9 +173,9 @@ def compare_with_one_truth(
 
     weights = _weights(residuals, clips, learners)
     weighted_rows = Z * weights[:, None]
-    # Of residuals, so that little cancels.
+    # The weighted model is fitted to residuals instead of responses, so that few digits cancel.
     unexplained = residuals - Z @ np.linalg.solve(weighted_rows.T @ Z + ridge, weighted_rows.T @ residuals)
-    # As large as the noise that left them: a fit takes d of N rows' worth of it.
+    # Residuals are smaller than the noise behind them, as a fit of d coefficients takes d of N rows' worth.
     noise = unexplained * np.sqrt(n / (n - d))
     total_squares = float(weights @ learners.loss.by_row(noise))
     if not total_squares > 0:
@@ -173,12 +186,13 @@ def compare_with_one_truth(
         [],
     )
     for draw in range(1, DRAWS + 1):
+        # Odd draws flip signs, even ones deal the noise out anew: each leaves what the other may disturb.
         if draw % 2:
             drawn_shares.append(
                 explained(noise * generator.choice([-1.0, 1.0], n)[:, None], weights, total_squares)
             )
         else:
-            # Weights move along with their rows.
+            # Weights depend on the size of a row's noise, so they are made anew where the noise has moved.
             permutation = generator.permutation(n)
             permuted_weights = _weights(residuals[permutation], clips[permutation], learners)
             permuted_total = float(permuted_weights @ learners.loss.by_row(noise[permutation]))

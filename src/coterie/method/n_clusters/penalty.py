@@ -18,8 +18,8 @@ from coterie.records import Curve
 def penalty(evidence: Evidence) -> Curve:
     """Choose the K with the smallest within-cluster sum of squares per learner plus K log(n) / n.
 
-    The sums of squares are those of k-means on the spectral embedding, and n is the median number of rows of
-    a learner.
+    The sums of squares are those of k-means on the spectral embedding, in which similar learners lie close
+    together; n is the median number of rows of a learner. The penalty makes a further cluster cost something.
     """
     # From a matrix of losses alone the sample sizes are not known: a hundred rows are assumed.
     typical_n_rows = 100.0 if evidence.n_rows is None else max(float(np.median(evidence.n_rows)), 3.0)

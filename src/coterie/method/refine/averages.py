@@ -53,7 +53,11 @@ class LinearAverages:
     """
 
     def __init__(self, vectors: Array, learners: Learners) -> None:
-        """Bring models and rows into one standardised frame, in which sums are accurate."""
+        """Bring models and rows into one standardised frame, in which sums are accurate.
+
+        ``_Z`` (N, p + 1) are the standardised rows and ``_vectors`` the models for them, ``_middle`` the mean
+        response, which their predictions lack, and ``_owner`` (N,) who holds each row.
+        """
         frame = StandardizedColumns(learners)
         self._vectors, self._Z = frame.vectors(vectors), frame.rows(learners.X)
         self._middle, self._owner = frame.middle, learners.owner
@@ -149,10 +153,12 @@ def how_models_travel(exchange: Exchange, block: int = 1024) -> Array:
 def model_weights(sizes: Array, noise: Array, exchange: Exchange) -> Array:
     """Return the weights (L,) of models in an average: precision over the square of how well they travel.
 
+    How well a model travels is how little it loses on the learners most like its own (`how_models_travel`).
     ``sizes`` and ``noise`` (L,) are the learners' numbers of rows and noise levels. A learner may state any.
     More rows or less noise than the median learner's are not believed: how good a model is, the others' rows
     say. The median model weighs one, and none weighs more than twice as much.
     """
+    # Security: a liar gains nothing by claiming many rows or little noise.
     precision = np.minimum(sizes, np.median(sizes)) / np.maximum(noise, np.median(noise))
     weights = bounded_weights(precision / np.maximum(how_models_travel(exchange), 1e-6) ** 2)
     return np.asarray(np.minimum(weights, WEIGHT_LIMITS.weight))
@@ -216,6 +222,7 @@ class AverageLosses(LocalLosses):
         learner's position among the L learners that a labelling labels. Losses for labels (L,) then have the
         shape (K, 1, 2).
         """
+        # A model that failed on one of these rows has no weight here.
         losses = cls(
             learner,
             selection,

@@ -50,8 +50,9 @@ FLEXIBLE = FlexibleRule()
 def neighbourhoods(exchange: Exchange) -> Array:
     """Return the group (L,) of each learner among about sqrt(L) groups whose models agree.
 
-    Groups are by average linkage on v; all learners are in one where no two would be together, or where there
-    is no tree of all pairs. They show which family of models pays on pooled rows, before there are clusters.
+    Groups are by average linkage on the dissimilarity v. All learners are in one where no two would be
+    together, or where learners are too many for all pairs. Groups show which family of models, lines or
+    forests, pays on pooled rows, before there are clusters.
     """
     n_learners = len(exchange.learner_ids)
     one_group = np.zeros(n_learners, dtype=np.int64)
@@ -64,7 +65,8 @@ def neighbourhoods(exchange: Exchange) -> Array:
 def _is_curve(candidate: Any, learners: Learners) -> bool:
     """Tell whether a candidate gives a flexible model: anything that is not linear, nor linear in log-odds.
 
-    It is fitted on the rows of the learner with the most rows; False if that fails.
+    It is fitted on the rows of the learner with the most rows; False if that fails. Only a fitted model
+    shows whether it is linear: a search over parameters may choose either.
     """
     largest_span = learners.span(int(learners.sizes.argmax()))
     try:

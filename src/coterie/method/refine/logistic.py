@@ -73,15 +73,17 @@ class LogisticLosses(LocalLosses):
         The prior of the models has slopes of zero and the log-odds of the classes' shares as intercepts.
         """
         super().__init__(learners, selection)
+        # Standardised predictors (N, d) with a column of ones behind them, and weights of rows (N,).
         self._Z = StandardizedColumns(learners).rows(self.learners.X)
         self._weights = np.ones(len(self._Z)) if self.learners.weights is None else self.learners.weights
         # Slopes of standardised predictors are of the order of one; levels are near that of all.
         self._prior = np.zeros((self.learners.y.shape[1], self._Z.shape[1]))
         class_shares = np.clip(self.learners.y.mean(axis=0), LIMITS.rounding, 1 - LIMITS.rounding)
         self._prior[:, -1] = np.log(class_shares / (1 - class_shares))
-        # The model of all learners together, fitted from the prior; every cluster then starts from it.
+        # The model (C, 1, d) of all learners together, fitted from the prior; clusters then start from it.
         self._model_of_all = self._prior[:, None]
         self._model_of_all = self._fitted(np.zeros(len(learners), dtype=int), 1)[0]
+        # The cheaper form: lines of probabilities, which search before these models decide.
         self.moments = PooledLosses(learners, selection)
 
     @property
@@ -104,6 +106,7 @@ class LogisticLosses(LocalLosses):
         weights, scale = working_weights(probabilities, self.learners)
         weighted_learners = replace(self.learners, weights=weights)
         G, c, _ = second_moments(self._Z, (self.learners.y - probabilities) / scale, weighted_learners)
+        # Moments are means over a learner's rows: times the rows they are sums, by which learners pool.
         sizes = self.learners.sizes[:, None, None]
         newton_labels = search_moments(G * sizes, c * sizes, np.eye(self._Z.shape[1]), n_clusters, seed)
         return [*self.moments.suggest(n_clusters, seed), newton_labels]
@@ -128,6 +131,7 @@ class LogisticLosses(LocalLosses):
             self.learners,
             np.eye(d),
             seed,
+            # Where rows depend on each other, each half of a learner's rows is a block with its own level.
             blocks=2 * self.learners.owner + self.second if self.selection.dependent else None,
             inflation=self.selection.inflation,
         )
@@ -180,6 +184,7 @@ class LogisticLosses(LocalLosses):
         """
         coefficients, total_curvatures, own_curvatures, own_slopes = self._fitted(labels, n_clusters)
         n_members = np.bincount(labels, minlength=n_clusters)
+        # At the cluster's model all slopes sum to zero; the others' are then minus the learner's own.
         step = np.linalg.solve(total_curvatures[:, labels] - own_curvatures, own_slopes[..., None])[..., 0]
         without_owner = coefficients[:, labels] + bounded_step(step)
         without_owner[:, n_members[labels] == 1] = np.nan

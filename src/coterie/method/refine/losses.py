@@ -139,12 +139,14 @@ class LocalLosses(ABC):
         self.learners = learners.rearranged(order)
         self.selection, self.noise = selection, selection.noise
         self.typical_noise = float(np.median(self.noise))
-        # Whose rows these are, among those who are labelled.
+        # Whose rows these are, among those who are labelled; see `places`.
         self.holder = learners.owner if places is None else places[learners.owner]
+        # Bounds of rows' losses: nine robust variances of the learner's noise, as Select found them.
         self.clips = selection.clips[learners.owner]
         self.second = is_second_half[order]
         rows_per_half = np.bincount(2 * learners.owner + is_second_half, minlength=2 * len(learners))
         self.half_sizes = rows_per_half.reshape(-1, 2)
+        # Where each half of each learner begins among the sorted rows, (2 L,).
         self._starts = np.r_[0, np.cumsum(rows_per_half)[:-1]]
         own_residuals = np.concatenate(selection.residuals)[order]
         own_losses = learners.loss.by_row(own_residuals)
@@ -156,6 +158,7 @@ class LocalLosses(ABC):
         # not drive the others out of its cluster.
         with np.errstate(divide="ignore"):
             self.tempering = np.minimum(1.0, self.clips / own_losses)
+        # The last few answers by labelling, as bytes: losses by row (K, N), or None, and by half (K, L, 2).
         self._remembered: dict[bytes, tuple[Array | None, Array]] = {}
 
     @abstractmethod
@@ -283,8 +286,9 @@ class LocalLosses(ABC):
     def anybody_beyond(self, labels: Array, picks: Array, rate: float) -> bool:
         """Tell whether some learner loses significantly more than its clusters' probabilities claim.
 
-        ``picks`` (L, 2) says which cluster of ``labels`` (L,) predicts each half of a learner. The ``rate``
-        of false alarms is shared out among the learners. A learner alone in its cluster does not count.
+        What a class should cost follows from its probability; more than that is too much. ``picks`` (L, 2)
+        says which cluster of ``labels`` (L,) predicts each half of a learner. The ``rate`` of false alarms is
+        shared out among the learners. A learner alone in its cluster does not count.
         """
         cluster_of_row, n_learners = picks[self.holder, self.second], len(self.learners)
         residuals = self.residuals(labels, int(labels.max()) + 1)[
@@ -336,7 +340,8 @@ class LocalLosses(ABC):
 def halves_of(folds: Array) -> Array:
     """Return 0 or 1 for each row: 1 if it belongs to the second half, which the later folds hold out.
 
-    ``folds`` (n,) is the fold that holds each row out. With fewer than two folds, rows alternate.
+    On one half of its rows a learner chooses its cluster, and the other half judges it. ``folds`` (n,) is the
+    fold that holds each row out, -1: none does. With fewer than two folds, rows alternate.
     """
     n_folds = int(folds.max()) + 1
     if n_folds < 2:

@@ -98,8 +98,10 @@ def _descend(
     """Move learners to their best cluster from several random labellings at once, until nobody moves.
 
     Returns the labellings (starts, L) and their total losses (starts,). Arguments are as for
-    `search_moments`; the number of rounds is limited.
+    `search_moments`; the number of rounds is limited. These are k-means' steps with a linear model in
+    place of each centre.
     """
+    # All starts have clusters of equal size, dealt out at random.
     even_labels = np.arange(len(G)) % n_clusters
     labels = np.array([generator.permutation(even_labels) for _ in range(SEARCH.starts)])
     losses = _losses(_models(labels, n_clusters, G, c, ridge), G, c)

@@ -88,7 +88,8 @@ def _gains(rows: _NoiseMoments, labels: Array, open_to: Array, precision: float)
     """Return by how much the log likelihood grows if one learner moves to one cluster, of shape (K, L).
 
     Gains are zero for moves that ``open_to`` (K, L) forbids, for staying, and for leaving a cluster empty.
-    The ``precision`` is that of the coefficients' prior.
+    The ``precision`` is that of the coefficients' prior. By sums, joining is an addition and leaving a
+    subtraction, so that all K L moves are scored without looking at rows.
     """
     n_clusters = len(open_to)
     G, c = rows.of_clusters(labels, n_clusters)
@@ -197,6 +198,7 @@ class PooledLosses(LocalLosses):
         is small against a hundred rows.
         """
         super().__init__(learners, selection)
+        # _Z (N, d) are standardised rows with a column of ones; _y (N, C) is the response less its mean.
         frame = StandardizedColumns(learners)
         self._Z, self._y = frame.rows(self.learners.X), self.learners.y - frame.middle
         weights = 1.0 if self.learners.weights is None else self.learners.weights
@@ -204,6 +206,7 @@ class PooledLosses(LocalLosses):
         G, c, squares = second_moments(self._Z, self._y, tempered)
         # Rows of quiet learners count more.
         weight = learners.sizes * bounded_weights(1 / selection.noise)
+        # Each learner's sums: _G (L, d, d) is X'X, _c (L, d, C) is X'y, _squares (L,) is y'y.
         self._G, self._c = G * weight[:, None, None], c * weight[:, None, None]
         self._squares = squares * weight
         # Where noise is nothing against the signal, the ridge's bias must be nothing against the noise.
@@ -248,6 +251,7 @@ class PooledLosses(LocalLosses):
         is_costly = len(labels) * n_clusters * d**3 > LIMITS.numbers
         if n_clusters == 1 or n <= (n_clusters + 1) * d or is_costly:
             return labels
+        # The losses decide where they can: others may not be moved by a model that believes in normal noise.
         open_to = self._no_worse(labels, REASSIGN.doubt)
         return reassigned_labels(self._G, self._c, self._squares, n, self._ridge, labels, open_to)
 

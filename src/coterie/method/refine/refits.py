@@ -50,7 +50,7 @@ def _lighter(model: Any) -> Any:
 
 
 def _ratios(losses: LocalLosses, residuals: Array, members: Array) -> Array:
-    """Return the members' mean clipped losses in units of their noise.
+    """Return the members' mean clipped losses in units of their noise, one for each member.
 
     ``residuals`` (N, C) are of all rows, ``members`` (L,) is a mask of the learners.
     """
@@ -83,11 +83,13 @@ class RefitLosses(LocalLosses):
         # As where moments are added up: quiet learners count more, wild rows less.
         weights = bounded_weights(1 / selection.noise)[learners.owner] * self.tempering
         self._row_weights = weights if self.learners.weights is None else weights * self.learners.weights
+        # Residuals (N, C) by the set of members, as bytes: a refit is far too costly to make twice.
         self._fitted: dict[bytes, Array] = {}
 
     def take_best_family(self, families: Sequence[Any], groups: Array) -> None:
         """Choose the family that all clusters refit: the one that predicts groups of learners best.
 
+        A family is a kind of model, such as forests, as an unfitted or fitted example that is cloned.
         ``groups`` (L,) gives each learner's group, whose rows are fitted together; learners alone in theirs
         are left out. Of equally good ``families`` the first is taken.
         """
@@ -228,6 +230,9 @@ def pooled_losses(
     candidates: Sequence[Mapping[str, Any]] | None = None,
 ) -> tuple[LocalLosses, LocalRows]:
     """Choose how clusters predict from pooled rows, by the models that learners chose.
+
+    A linear model's sums can be added and subtracted, so that its search is cheap; a flexible one, such as a
+    forest, must be fitted again for each set of members.
 
     Where all candidates are linear, clusters predict by linear models from sums X'X and X'y; with very many
     predictors, by refitting. Otherwise each cluster predicts by the better of a linear and a flexible model:
