@@ -35,7 +35,7 @@ class PredictorScale:
 
     @classmethod
     def of(cls, X: Array) -> PredictorScale:
-        """Return units in which rows (N, p) have mean zero and variance one; constant columns are not divided."""
+        """Return units in which rows (N, p) have mean zero and variance one; constant columns keep theirs."""
         spread = X.std(axis=0)
         return cls(X.mean(axis=0), np.where(spread > 0, spread, 1.0), *widened(X))
 
