@@ -67,7 +67,7 @@ def class_labels(y: Any, caller: str) -> Array:
 
 
 def class_numbers(labels: Array, classes: Array, caller: str) -> Array:
-    """Return the position of each row's label among the ``classes`` (K,), as float64; refuse unknown labels."""
+    """Return the position of each row's label among the ``classes``, as float64; refuse unknown labels."""
     known = {label: number for number, label in enumerate(classes.tolist())}
     unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in known]
     if unknown:

@@ -259,7 +259,7 @@ def check_finite(X: Array, names: list[str] | None, owners: Array, ids: Array, c
 
 
 def check_size(X: Array, names: list[str] | None, caller: str) -> None:
-    """Refuse rows with cells so large that models cannot hold them: trees compute in single precision."""
+    """Refuse rows with cells so large that models cannot hold them: trees hold them in single precision."""
     largest = np.maximum(X.max(axis=0), -X.min(axis=0))
     column = int(largest.argmax())
     if largest[column] > LARGEST_SINGLE:

@@ -49,7 +49,7 @@ UNLIMITED = np.array([[-np.inf], [np.inf]])
 
 
 def _distances(values: Array, median: float) -> Array:
-    """Return the values' distances from their median that are more than rounding, sorted, the smallest first."""
+    """Return the values' distances from their median that are more than rounding, smallest first."""
     distances = np.abs(values - median)
     distances = distances[distances > ROUNDING * abs(median)]
     distances.sort()
@@ -152,7 +152,7 @@ class WildCells:
 
 
 def _too_many(rows: Array, owner: Array, sizes: Array) -> Array:
-    """Tell which learners (L,) hold more than half of their ``sizes`` (L,) rows among ``rows`` (positions)."""
+    """Tell which learners (L,) hold more than half of their ``sizes`` (L,) rows in positions ``rows``."""
     most_rows: Array = 2 * np.bincount(owner[rows], minlength=len(sizes)) > sizes
     return most_rows
 

@@ -160,7 +160,8 @@ def learn_scales(rows: Residuals, sizes: Array) -> Scales:
 class Spread:
     """By what factor residuals scatter more at some rows than at others.
 
-    The factor is the ``model``'s prediction within ``bounds`` (2,), to a ``power``; one if that is zero.
+    The factor is the ``model``'s prediction within ``bounds`` (2,), to a ``power``; one if that is zero. A
+    factor of two says that residuals are twice as large there. None: no model, the factor is one everywhere.
     """
 
     model: Any = field(default=None, repr=False)
