@@ -381,7 +381,7 @@ def fit_sources(
     """Fit learners who are read one by one from ``sources``, by id; ``memory`` is what the fit may take.
 
     If the rows turn out to depend on each other in time, all learners are read again: they select then by
-    blocks of neighbouring rows, as random folds would put a row's neighbours on both sides.
+    blocks of neighbouring rows. Random folds would put a row's neighbours on both sides.
     """
     if isinstance(options.time, str) or options.log_target:
         raise ValueError(

@@ -36,7 +36,7 @@ _LEAST_PRINTED = 0.005
 
 
 def _change(gain: float) -> str:
-    """Say what others do to an error, the gain being the share of it that they save; negative ones add to it."""
+    """Say what others do to an error, the gain being the share of it that they save (below zero: add)."""
     if abs(gain) < _LEAST_PRINTED:
         return "change its error by less than 1 %"
     if gain > 0:
@@ -47,7 +47,7 @@ def _change(gain: float) -> str:
 
 
 def reason_for(verdict: str, gain: float) -> str:
-    """Return the sentence that gives the reason for a verdict, in the gain that stands beside it in the table.
+    """Return the sentence that gives the reason for a verdict, in the gain that the table has beside it.
 
     ``gain`` is the share of the error alone that others are expected to save.
     """
