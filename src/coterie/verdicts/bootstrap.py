@@ -87,7 +87,8 @@ def _block_starts(sizes: Array, max_blocks: int, inflation: float = 1.0) -> tupl
 def _losses_of_labelling(losses: LocalLosses, labels: Array, block_starts: Array) -> tuple[Array, Array]:
     """Return losses of a labelling's K clusters: sums (K, n_blocks) over blocks, and held-out losses (N,).
 
-    Halves are each learner's rows in two parts, of which one judges what the other chose: the held-out loss
+    Halves are each learner's rows in two parts: one judges what the other
+    chose. The held-out loss
     of a row is that of the cluster that predicts the other half of its learner's rows best. ``labels`` (L,)
     are the clusters, ``block_starts`` the rows at which blocks of neighbours begin.
     """
