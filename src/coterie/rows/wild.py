@@ -78,10 +78,10 @@ def _has_gap(values: Array) -> bool:
 def tame_limits(values: Array, *, codes: bool = False) -> tuple[float, float]:
     """Return the limits beyond which values of a column are wild; infinite where none is.
 
-    They lie at equal distances from the median. These are in the middle (on the log scale) of the first gap
-    between distances that is much wider than the mean gap of the tail below it, by Hill's estimator (the
-    usual one for tails that fall like a power). ``codes`` says that the largest distance is that of a value
-    known as a code for "missing", for which a narrower gap does.
+    They lie at equal distances from the median, in the middle (on the log scale) of a gap between distances.
+    It is the first gap that is much wider than the mean gap of the tail below it. That mean is by Hill's
+    estimator, the usual one for tails that fall like a power. ``codes`` says that the largest distance is
+    that of a value known as a code for "missing", for which a narrower gap does.
     """
     median = float(np.median(values))
     distances = _distances(values, median)

@@ -87,10 +87,9 @@ def _block_starts(sizes: Array, max_blocks: int, inflation: float = 1.0) -> tupl
 def _losses_of_labelling(losses: LocalLosses, labels: Array, block_starts: Array) -> tuple[Array, Array]:
     """Return losses of a labelling's K clusters: sums (K, n_blocks) over blocks, and held-out losses (N,).
 
-    Halves are each learner's rows in two parts: one judges what the other
-    chose. The held-out loss
-    of a row is that of the cluster that predicts the other half of its learner's rows best. ``labels`` (L,)
-    are the clusters, ``block_starts`` the rows at which blocks of neighbours begin.
+    Halves are each learner's rows in two parts: one judges what the other chose. The held-out loss of a row
+    is that of the cluster that predicts the other half of its learner's rows best. ``labels`` (L,) are the
+    clusters, ``block_starts`` the rows at which blocks of neighbours begin.
     """
     by_cluster_and_row = np.minimum(losses.by_row(labels), LOSS_OF_EMPTY_CLUSTER)
     # For each half (last axis) the cluster that is best on the other one.
