@@ -81,8 +81,8 @@ def _by_own_models(
 ) -> Collaboration:
     """Return how learners predict with their own models, or with the average of their cluster's models.
 
-    ``labels`` (L,) are the clusters and ``method`` is ``"local"`` or ``"average"``. Residuals are out of
-    fold.
+    ``labels`` (L,) are the clusters and ``method`` is ``"local"`` (own models) or ``"average"``. No model is
+    fitted: those of ``selection`` are used. Residuals are out of fold.
     """
     weights, weight_rows, residuals = average_weights(selection.n_rows, labels), labels, selection.residuals
     newcomer_weight_rows, plausible = np.arange(len(weights)), plausible_ranges(learners, labels)

@@ -24,7 +24,8 @@ from coterie.records import Partition, Selection
 from coterie.rows.learners import Learners
 from coterie.verdicts import Admission, few_gains, newcomer_gains, place_newcomers
 
-# Responses further from the others' range than this many widths of the range are not pooled with them.
+# Responses further from the others' range than this many widths of the range are not
+# pooled with them.
 FAR_IN_RANGES = 1.0
 
 
@@ -32,7 +33,7 @@ def candidates_for(spec: Any, known: list[Any], newcomers: list[Any]) -> Any:
     """Return the candidate models among which newcomers select, in the form of the estimator's option.
 
     ``spec`` is the option, and ``known`` are the learners of the fit. A mapping by learner may lack a
-    newcomer, who then selects among the candidates of all learners.
+    newcomer, who then selects among the candidates of all learners in it, one of each name.
     """
     by_learner = spec.spec if isinstance(spec, ForClasses) else spec
     if not names_learners(spec, known) or all(learner in by_learner for learner in newcomers):
@@ -45,7 +46,10 @@ def candidates_for(spec: Any, known: list[Any], newcomers: list[Any]) -> Any:
 
 
 def _by_size(fit: Fit, newcomers: Learners) -> Iterator[tuple[Learners, bool]]:
-    """Yield the newcomers with rows enough for models of their own, and True; then the others, and False."""
+    """Yield the newcomers with rows enough for models of their own, and True; then the others, and False.
+
+    The two kinds are compared with the clusters in different ways. A kind without a learner is left out.
+    """
     large = newcomers.sizes >= fit.min_rows
     for in_subset, with_models in ((large, True), (~large, False)):
         if in_subset.any():
@@ -56,7 +60,8 @@ def split_far_learners(small: Learners, learners: Learners) -> tuple[Learners | 
     """Split ``small`` learners into those whose rows may be pooled with the others', and those with far rows.
 
     One row far from all responses of the ``learners`` who shape the clusters would move the models of
-    everybody: its learner is placed when these have been fitted. None stands for nobody.
+    everybody: its learner is placed when these have been fitted. Return the near ones first; None stands for
+    nobody.
     """
     if learners.loss.bounds is not None:
         # A bounded response, as of classes, has no far values.
@@ -82,6 +87,7 @@ def place_few(
     """Place ``small`` learners, with too few rows for a model of their own, before anybody collaborates.
 
     Return them with their nearest clusters, for Collaborate to pool their rows there, and the placements.
+    ``learners``, with their models in ``selection``, are those that shaped the clusters of ``partition``.
     """
     placed = place_newcomers(
         newcomers=small,
@@ -115,8 +121,8 @@ def with_few(fit: Fit, small: Learners, placed: Admission, nested: NestedResult 
 def _place(fit: Fit, newcomers: Learners, with_models: bool) -> tuple[Selection | None, Admission]:
     """Let newcomers select models, if ``with_models``, and place them among the clusters of the fit.
 
-    Return their models (None without) and their placements, both in the order of the newcomers. The fit stays
-    as it is.
+    To select is to choose a model by cross-validation on the newcomer's own rows. Return their models (None
+    without) and their placements, both in the order of the newcomers. The fit stays as it is.
     """
     known_ids, own_models, options = fit.learners.ids, None, fit.options
     if with_models:
@@ -150,9 +156,10 @@ def _with_newcomers(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
     """Return the fit with newcomers behind the others: placed, with gains and intervals.
 
     All of them either select models of their own (``with_models``) or have too few rows. Nothing changes for
-    the learners that are there.
+    the learners that are there: no model is fitted anew, and their verdicts stay.
     """
     units = fit.units
+    # Where rows are standardised inside each learner, newcomers have centres and spreads of their own.
     if units is not None:
         newcomers, units_of_newcomers = newcomers.standardized()
         units = units.joined(units_of_newcomers)
@@ -165,6 +172,7 @@ def _with_newcomers(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
         Newcomer(learner, weight_row)
         for learner, weight_row in zip(newcomers.ids.tolist(), weight_rows.tolist(), strict=True)
     ]
+    # Who turns out to stay alone predicts with its own model, within bounds by its responses.
     if own_models is not None:
         bounds = np.array([own_bounds(newcomers, newcomers.span(j)) for j in range(len(newcomers))])
         models = zip(added, own_models.models, bounds, strict=True)
@@ -201,7 +209,10 @@ def _with_newcomers(fit: Fit, newcomers: Learners, with_models: bool) -> Fit:
 
 
 def admit_learners(fit: Fit, newcomers: Learners) -> Fit:
-    """Return the fit with learners whom it did not know, behind those that are there."""
+    """Return the fit with learners whom it did not know, behind those that are there.
+
+    Its table keeps the order of first appearance, in whatever order the newcomers were placed.
+    """
     ids_in_order = [*fit.learner_ids.tolist(), *newcomers.ids[newcomers.appearance].tolist()]
     for subset, with_models in _by_size(fit, newcomers):
         fit = _with_newcomers(fit, subset, with_models)

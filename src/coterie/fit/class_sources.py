@@ -29,7 +29,10 @@ class ClassSource:
         return self.source.n_rows
 
     def read(self, most: int) -> tuple[Any, Any]:
-        """Read the learner, at most ``most`` of its rows."""
+        """Read the learner, at most ``most`` of its rows; return predictors and numbers of classes (n,).
+
+        A number is the position of the label among the sorted ``classes`` of all learners.
+        """
         X, y = self.source.read(most)
         if not len(y):
             return X, np.zeros(0)
@@ -49,7 +52,10 @@ def _labels_of(job: _LabelJob) -> Array:
 
 
 def find_classes(sources: Mapping[Any, RowSource], most: int, engine: Engine) -> Array:
-    """Return the sorted labels of all learners; each is read once, at most ``most`` rows."""
+    """Return the sorted labels of all learners; each is read once, at most ``most`` rows.
+
+    Numbers of classes must be the same for everybody, so all labels are known before a learner is fitted.
+    """
     result = engine.map(_labels_of, [_LabelJob(source, most) for source in sources.values()])
     return known_classes([label for labels in result for label in labels.tolist()])
 

@@ -29,7 +29,8 @@ def narrowing(selection: Selection, own: OwnResiduals) -> float:
     """Return the residuals of final models as a share of those out of fold, which saw fewer rows.
 
     Own models tell how residuals shrink as rows are added: they were fitted on half of the rows in Select,
-    and on more in the folds of Collaborate. Residuals are taken to fall by a power of the number of rows.
+    and on more in the folds of Collaborate. Residuals are taken to fall by a power of the number of rows. The
+    answer is at most one, and one where the two shares show no difference.
     """
     smaller_share, larger_share = share_of_rows(selection), own.share
     # Mean absolute residuals (L,) at the smaller and at the larger share.
@@ -47,7 +48,7 @@ def narrowing(selection: Selection, own: OwnResiduals) -> float:
 
 
 def _stays_alone(fit: Fit, ids: Array) -> Array:
-    """Tell which learners predict with their own models."""
+    """Tell which of the learners ``ids`` (L,) predict with their own models, by their verdicts."""
     stays: Array = fit.gains.of(ids.tolist())["verdict"] == STAY_ALONE
     return stays
 

@@ -98,7 +98,10 @@ class Options:
         return 0 if self.effort == "fast" else self.n_bootstrap
 
     def check(self) -> None:
-        """Refuse an option that is not known, in one sentence."""
+        """Refuse an option that is not known, in one sentence.
+
+        It runs once, when a fit starts: later stages take the options as they are.
+        """
         check_option(self.collaboration, "collaboration", ("auto", *METHODS))
         check_count(self.nested_folds, "nested_folds", least=2, most=MOST_FOLDS)
         check_option(self.small_learners, "small_learners", SMALL_LEARNERS)
@@ -131,7 +134,11 @@ class Options:
             how_many_landmarks(self.landmarks, 1)
 
     def split_by_size(self, ids: Array, sizes: Array, n_features: int) -> tuple[Array, int]:
-        """Return who has too few rows to shape the clusters, of shape (L,), and how many rows that takes."""
+        """Return who has too few rows to shape the clusters, of shape (L,), and how many rows that takes.
+
+        ``ids`` (L,) are for errors, ``sizes`` (L,) numbers of rows. Refuse if nobody has enough, or if the
+        options refuse small learners.
+        """
         needed = rows_needed(sizes, n_features, self.min_rows)
         small: Array = sizes < needed
         if self.min_rows == "auto" and needed < enough_rows(n_features):

@@ -42,7 +42,8 @@ from coterie.rows.threshold import FEWEST_ROWS, enough_rows, rows_needed
 from coterie.rows.wild import column_limits, warn_of
 from coterie.verdicts import Gains
 
-# Bytes that Python and the libraries take before the first row is read.
+# Bytes that Python and the libraries take
+# before the first row is read.
 BASE = 500 * 2**20
 # Copies of the kept rows at the height of a fit, in double precision: measured, with room to spare.
 COPIES = 16
@@ -139,7 +140,10 @@ class LearnerRead:
     extremes: Array = field(default_factory=lambda: np.zeros((2, 0)))
 
     def column(self, column: int) -> Array:
-        """Return the kept values of a predictor, or of the response behind them, and the extremes of all."""
+        """Return the kept values of a predictor, or of the response behind them, and the extremes of all.
+
+        They are in the units of the table, for finding wild values: standardised ones are brought back.
+        """
         learner = self.rows if self.whole is None else self.whole
         last = column == learner.n_features
         if last and learner.loss.bounds is not None:
@@ -155,7 +159,10 @@ class LearnerRead:
 
 
 def _gathered(job: SourceJob) -> tuple[Learners | None, list[str] | None]:
-    """Read a learner's rows and check them; return them (None if there are none) and the columns' names."""
+    """Read a learner's rows and check them; return them (None if there are none) and the columns' names.
+
+    Rows with cells beyond the job's limits are set aside. Errors name the learner.
+    """
     X, y = job.source.read(job.most)
     names = column_names(X)
     if not len(y):
@@ -225,7 +232,8 @@ def rows_per_learner(memory: int, sizes: Array, n_features: int, affine: bool) -
     """Return how many rows of a learner are kept at most, where the fit may take ``memory`` bytes.
 
     ``sizes`` (L,) are the learners' numbers of rows. What small learners leave over goes to the large ones.
-    ``affine`` says that all models are known to be affine, and need no table of predictions.
+    ``affine`` says that all models are known to be affine (linear with an intercept), and need no table of
+    predictions. Half of the memory is for the kept rows and their copies.
     """
     n_learners = len(sizes)
     bytes_per_row = 8 * (COPIES * (n_features + 1) + (0 if affine else PREDICTION_TABLES * n_learners))
@@ -247,13 +255,19 @@ def rows_per_learner(memory: int, sizes: Array, n_features: int, affine: bool) -
 
 
 def rows_at_once(memory: Any, n_features: int, n_jobs: int | None) -> int:
-    """Return how many rows of a learner can be read while as many learners are at work as there are jobs."""
+    """Return how many rows of a learner can be read while as many learners are at work as there are jobs.
+
+    ``memory`` is an amount such as "2GiB". The answer is never below `FEWEST_ROWS_READ`.
+    """
     bytes_per_row = 8 * (n_features + 1) * COPIES_AT_WORK * effective_n_jobs(n_jobs)
     return max(int((memory_in_bytes(memory) - BASE) // 2 // bytes_per_row), FEWEST_ROWS_READ)
 
 
 def _stacked(parts: list[LearnerRead], appearance: Array) -> Learners:
-    """Return the kept rows of all learners, whose ids are sorted by their text."""
+    """Return the kept rows of all learners, whose ids are sorted by their text.
+
+    ``appearance`` (L,) are their positions in the order in which they first appeared.
+    """
     sizes = [len(part.rows.y) for part in parts]
     return Learners(
         ids=id_array([part.rows.ids.tolist()[0] for part in parts]),
@@ -271,7 +285,8 @@ def _without_wild_rows(
 ) -> dict[Any, LearnerRead]:
     """Let learners with a wild cell, far from all others of its column, be read again without its row.
 
-    What is far depends on the columns of all learners: the limits are known only when all have been read.
+    What is far depends on the columns of all learners: the limits are known only when all have been read. A
+    learner alone has nobody to be far from.
     """
     if len(parts) < 2:
         return parts
@@ -310,7 +325,9 @@ def _read_all(
 ) -> tuple[dict[Any, LearnerRead], int]:
     """Let all learners be read and select; return those with rows, and how many were kept of each at most.
 
-    They are in canonical order, by the text of their ids, in which all arithmetic runs.
+    They are in canonical order, by the text of their ids, in which all arithmetic runs. To select is to
+    choose a model by cross-validation; ``splitter`` cuts the folds. Learners without rows are left out, with
+    a warning.
     """
     order = sorted(sources, key=sorting_text)
     # Whom a mapping does not name may turn out to be small, and needs no candidates then.
@@ -364,7 +381,7 @@ def fit_sources(
     """Fit learners who are read one by one from ``sources``, by id; ``memory`` is what the fit may take.
 
     If the rows turn out to depend on each other in time, all learners are read again: they select then by
-    blocks of neighbouring rows.
+    blocks of neighbouring rows. Random folds would put a row's neighbours on both sides.
     """
     if isinstance(options.time, str) or options.log_target:
         raise ValueError(
@@ -390,6 +407,7 @@ def fit_sources(
     check_n_clusters(options.n_clusters, len(large))
     # Refuses a mapping that does not name all of them.
     candidates_per_learner(options.chosen_candidates, [part.rows.ids.tolist()[0] for part in large])
+    # A learner that was taken for small, and is not, needs the model that could not be fitted.
     failure = next((part.failure for part in large if part.fitted is None), None)
     if failure is not None:
         raise ValueError(failure)

@@ -119,7 +119,8 @@ class Fit:
     def _own_model(self, place: int) -> tuple[Any, Array] | None:
         """Return the own model of the learner at a place and the bounds of its predictions; None without one.
 
-        The L learners that shaped the clusters have the first places, newcomers the next.
+        The L learners that shaped the clusters have the first places, newcomers the next. Bounds keep
+        predictions near the responses that the learner has shown.
         """
         newcomer = place - len(self.learners)
         if newcomer >= 0:
@@ -129,7 +130,10 @@ class Fit:
         return self.selection.models[position], self.own.bounds[position]
 
     def _predicts_with_own(self, using: str) -> Array:
-        """Tell the places, of shape (L + M,), whose learners predict with their own models."""
+        """Tell the places, of shape (L + M,), whose learners predict with their own models.
+
+        ``using`` is one of `USING`: "alone" is everybody, "others" nobody, "verdict" those who stay alone.
+        """
         n = len(self.learners) + len(self.newcomers)
         if using != "verdict":
             return np.full(n, using == "alone")
@@ -140,8 +144,8 @@ class Fit:
     def _predict_inside(self, X: Array, places: Array, using: str) -> Array:
         """Return predictions (N, C) of rows X (N, p), in the units of the models and the response's columns.
 
-        Learners at ``places`` (N,) predict with their own model or with others; unknown ones by what all
-        learners share.
+        Learners at ``places`` (N,) predict with their own model or with others; unknown ones (-1) by what all
+        learners share. Who should predict alone and has no model predicts with others, with a warning.
         """
         loss, with_own = self.options.loss, self._predicts_with_own(using)
         own_models = {
@@ -234,7 +238,10 @@ class Fit:
         return np.exp(predictions) if self.options.log_target else predictions
 
     def predict_interval(self, X: Array, places: Array, coverage: float) -> Array:
-        """Return intervals (N, 2) around the predictions of the same rows."""
+        """Return intervals (N, 2), lower and upper end, around the predictions of rows X (N, p).
+
+        ``places`` (N,) are as for `predict`; a new response lies inside with the probability ``coverage``.
+        """
         assert isinstance(self.intervals, Intervals), "intervals are measured at the end of a fit"
         if self.units is None:
             predicted = self._predict_inside(X, places, "verdict")[:, 0]
@@ -246,6 +253,9 @@ class Fit:
         return self._in_units_of_y(np.column_stack(ends))
 
     def predict_set(self, X: Array, places: Array, coverage: float) -> Array:
-        """Return the classes (N, K) among which the truth of rows is."""
+        """Tell for each row which of K classes are in its set, (N, K): the true one is, by ``coverage``.
+
+        That is the probability with which a row's set holds its class; ``places`` (N,) are as for `predict`.
+        """
         assert isinstance(self.intervals, LabelSets), "sets of labels are measured at the end of a fit"
         return self.intervals.around(self.predict(X, places), places, coverage)

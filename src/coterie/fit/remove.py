@@ -25,7 +25,7 @@ from coterie.verdicts import Admission, ClusterFit, Stability, few_gains, second
 
 
 def positions_without(ids: Array, leaving: set[Any]) -> Array:
-    """Return the positions of those who stay."""
+    """Return the positions in ``ids`` of those who stay, all but the ``leaving``."""
     return np.array([p for p, learner in enumerate(ids.tolist()) if learner not in leaving], dtype=int)
 
 
@@ -46,14 +46,19 @@ def cluster_fit_without(
 ) -> ClusterFit:
     """Return how those who stay stand towards the clusters that are left, as measured in the fit.
 
-    Whoever is left alone in its cluster is predicted by nobody else there.
+    ``staying`` are positions in the record, ``old`` (K,) the old numbers of the clusters in ``partition``.
+    Whoever is left alone in its cluster is predicted by nobody else there: that loss becomes infinite.
     """
     losses, fits = cluster_fit.losses[np.ix_(staying, old)], cluster_fit.fits[np.ix_(staying, old)]
     return ClusterFit.of(partition.learner_ids, partition.labels, losses, fits, cluster_fit.related[old])
 
 
 def stability_without(stability: Stability, staying: Array, partition: Partition, old: Array) -> Stability:
-    """Return the membership of those who stay in the clusters that are left, as measured in the fit."""
+    """Return the membership of those who stay in the clusters that are left, as measured in the fit.
+
+    Membership is the share of resamplings in which a cluster predicts the learner best. ``staying`` are
+    positions, ``old`` (K,) the old numbers of the clusters in ``partition``; rows are scaled to sum to one.
+    """
     counted = stability.membership[np.ix_(staying, old)]
     totals = counted.sum(axis=1, keepdims=True)
     # Who was in no cluster that is left in any replicate belongs to its own.
@@ -90,14 +95,18 @@ def admission_without(admission: Admission, staying: Array, old: Array) -> Admis
 
 
 def _few_remaining(fit: Fit, admission: Admission | None) -> FewRows | None:
-    """Return the learners with few rows who stay, and their clusters."""
+    """Return the learners with few rows who stay, and their clusters; None where none are pooled."""
     if fit.few is None or admission is None:
         return None
     return FewRows(fit.few, admission.aligned_to(fit.few.ids).nearest)
 
 
 def _collaborate_again(fit: Fit, few: FewRows | None) -> tuple[Fit, NestedResult | NestedClassResult | None]:
-    """Return the fit with the collaboration of the learners that remain, and its nested result, if any."""
+    """Return the fit with the collaboration of the learners that remain, and its nested result, if any.
+
+    Models are fitted anew, as the old ones have seen rows that leave. The nested result is what the default
+    form measured beside it; None with another form.
+    """
     results = collaborate_all(
         options=fit.options,
         seed=fit.seed,
@@ -121,7 +130,8 @@ def _newcomers_without(
     """Return the newcomers who stay, with their weights among the models that are left.
 
     Where models were fitted anew they predict as their cluster does: their own rows are not kept, unless they
-    were pooled with the others'.
+    were pooled with the others'. ``before`` is the collaboration with everybody: if it is still the fit's,
+    nothing was fitted.
     """
     staying = [new for new in fit.newcomers if new.learner_id not in leaving]
     if admission is None or fit.collaboration is before:
@@ -137,7 +147,11 @@ def _newcomers_without(
 def _judged_again(
     fit: Fit, admission: Admission | None, nested: NestedResult | NestedClassResult | None
 ) -> Fit:
-    """Measure the gains of those whose rows are here; newcomers keep theirs, with new cluster numbers."""
+    """Measure the gains of those whose rows are here; newcomers keep theirs, with new cluster numbers.
+
+    ``admission`` says where the newcomers who stay were placed, None without them. ``nested`` has residuals
+    of learners whose few rows were pooled again; None if nothing was fitted anew.
+    """
     gains_before, fit = fit.gains, judged(fit)
     table = fit.gains
     if admission is None:
@@ -159,7 +173,10 @@ def _judged_again(
 
 
 def _without_notes(fit: Fit, leaving: set[Any]) -> Fit:
-    """Take what notes say of wild cells of those who leave out of the notes."""
+    """Take what notes say of wild cells of those who leave out of the notes.
+
+    Wild cells lie far from all others of their column. Other notes stay, behind these.
+    """
     before = fit.learners.wild
     remaining = tuple(cells for cells in before if cells.learner not in leaving)
     others = [note for note in fit.partition.notes if note not in notes_on(before)]

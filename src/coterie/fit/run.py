@@ -40,14 +40,17 @@ from coterie.verdicts import (
 
 
 def rows_were_left_out(selection: Selection, learners: Learners) -> bool:
-    """Tell whether models were fitted on more rows than are here, as out of core."""
+    """Tell whether models were fitted on more rows than are here, as out of core (rows beyond the memory)."""
     return bool(selection.n_rows.sum() > len(learners.y))
 
 
 def _averaged_with_all(
     selection: Selection, partition: Partition, learners: Learners, settings: dict[str, Any]
 ) -> Collaboration:
-    """Return how everybody, newcomers too, would predict with the average of all models."""
+    """Return how everybody, newcomers too, would predict with the average of all models.
+
+    There is one cluster then, so newcomers of whatever cluster predict by the first row of weights.
+    """
     one_cluster = replace(partition, labels=np.zeros_like(partition.labels))
     averaged = collaborate(selection, one_cluster, learners, method="average", **settings)
     return replace(averaged, newcomer_weight_rows=np.zeros(partition.n_clusters, dtype=int))
@@ -56,12 +59,14 @@ def _averaged_with_all(
 def _judged_by_halves(selection: Selection, learners: Learners) -> OwnResiduals:
     """Return the residuals of own models on held-out halves of the rows, and the bounds of their predictions.
 
-    Out of core no further folds are fitted: the halves by which Select chose the models judge them, too.
+    Halves are each learner's rows in two parts: models of one are judged on the other. Out of core no further
+    folds are fitted: the halves by which Select chose the models judge them, too.
     """
     bounds = plausible_ranges(learners, np.arange(len(learners)))[learners.appearance]
     residuals = selection.residuals
     if learners.loss.bounds is not None:
         bounds = np.array([learners.loss.own_bounds(n) for n in selection.n_rows.tolist()])
+        # Predictions, response less residual, are clipped to the bounds, and residuals taken again.
         ys = [learners.y[learners.span(j)] for j in learners.appearance]
         by_learner = zip(ys, residuals, bounds, strict=True)
         residuals = tuple(y - np.clip(y - residual, *limits) for y, residual, limits in by_learner)
@@ -99,7 +104,9 @@ def _nested(
 ) -> NestedResult:
     """Return how learners predict with nested coteries, in the order in which they first appeared.
 
-    The folds of Collaborate need everything in the order of the rows: by the text of the learners' ids.
+    Nested coteries mix for each learner its own model, its cluster's and everybody's. The folds of
+    Collaborate need everything in the order of the rows: by the text of the learners' ids. ``few`` learners,
+    with too few rows for a model, have their rows pooled; None: nobody.
     """
     labels = partition.aligned_to(learners.ids).labels
     nested = nest_learners(
@@ -128,7 +135,10 @@ def _nested_classes(
     learners: Learners,
     few: FewRows | None,
 ) -> NestedClassResult:
-    """Return how learners predict classes with nested coteries, in the order in which they first appeared."""
+    """Return how learners predict classes with nested coteries, in the order in which they first appeared.
+
+    As `_nested`, with classifiers and their probabilities.
+    """
     labels = partition.aligned_to(learners.ids).labels
     nested = nest_classes(
         learners,
@@ -147,7 +157,10 @@ def _nested_classes(
 
 
 def pools_few_rows(options: Options, selection: Selection, learners: Learners) -> bool:
-    """Tell whether rows of learners that are too small for a model of their own are pooled."""
+    """Tell whether rows of learners that are too small for a model of their own are pooled.
+
+    Only the default form pools them, where all rows are here, in one unit, and may be brought together.
+    """
     pooled = options.collaboration == "auto" and options.refine != "average" and not options.standardize
     return pooled and not rows_were_left_out(selection, learners)
 
@@ -235,7 +248,10 @@ def collaborate_all(
 
 
 def judged(fit: Fit) -> Fit:
-    """Return the fit with the gains and verdicts of the learners that shaped the clusters."""
+    """Return the fit with the gains and verdicts of the learners that shaped the clusters.
+
+    A gain is the share of a learner's error alone that others are expected to save; newcomers come later.
+    """
     gains, model = measure_gains(
         selection=fit.selection,
         own_models=fit.own,
@@ -265,12 +281,16 @@ def fit_selected(
 ) -> Fit:
     """Exchange, cluster and collaborate among learners who have selected, maybe on more rows.
 
-    ``small`` learners, with too few rows for a model of their own, are placed when the clusters are known.
+    To exchange is to measure the losses of everybody's models on everybody's rows. ``selection`` has the
+    models that learners chose. ``units`` are their centres and spreads where rows were standardised,
+    ``exponents`` the powers of two that columns were divided by. ``small`` learners, with too few rows for a
+    model of their own, are placed when the clusters are known. ``min_rows`` is what it took to shape them.
     """
     seeded = settings_of(options, seed)
     # Pooled models would see the rows that are here only, and single models have seen all: they cannot be
     # compared, so that Refine uses averages of single models then.
     rows_left_out = rows_were_left_out(selection, learners)
+    # Sites that answer by messages report their noise: none may claim a value that outweighs all others.
     if options.refine == "average":
         selection = replace(selection, noise=within_reach(selection.noise))
     exchange = cross_evaluate(
@@ -326,7 +346,11 @@ def fit_selected(
 
 
 def fit_learners(learners: Learners, options: Options, *, seed: int, exponents: Array) -> Fit:
-    """Run the method: learners with rows enough shape the clusters, the others are admitted."""
+    """Run the method: learners with rows enough shape the clusters, the others are admitted.
+
+    Every random draw derives from ``seed``. Columns of X were divided by two to the power of ``exponents``
+    (p,). The answer's table is in the order in which learners first appeared.
+    """
     small, min_rows = options.split_by_size(learners.ids, learners.sizes, learners.n_features)
     shaping, units = learners.take(np.flatnonzero(~small)), None
     check_n_clusters(options.n_clusters, len(shaping))

@@ -65,7 +65,10 @@ def _consecutive(values: Array) -> bool:
 
 
 def _numbers_rows(column: Array, rows: Array) -> bool:
-    """Tell whether a column numbers the rows, which stood in places ``rows`` (N,) of the table."""
+    """Tell whether a column numbers the rows, which stood in places ``rows`` (N,) of the table.
+
+    It holds different whole numbers that rise or fall with the rows, or follow each other with few gaps.
+    """
     if len(column) < CAUTION.fewest_rows or not _whole(column) or len(np.unique(column)) < len(column):
         return False
     steps = np.diff(column[np.argsort(rows)])
@@ -170,7 +173,7 @@ def _related(x: Array, y: Array) -> bool:
 
 
 def _of_response(y: Array) -> Iterator[str]:
-    """Yield cautions about a response y (N,) that has few distinct values."""
+    """Yield cautions about a response y (N,) that has few distinct values: it may be a code of classes."""
     levels = np.unique(y)
     if len(levels) == 1:
         yield f"The response is the same in all rows, {NOTHING_TO_LEARN}."
@@ -189,7 +192,8 @@ def _of_response(y: Array) -> Iterator[str]:
 def _copies(learners: Learners) -> list[tuple[int, int]]:
     """Return pairs of learners with the same rows, in whatever order: the first that has them, and a copy.
 
-    Learners with few different rows may have the same ones by chance, and are left out.
+    Pairs are of positions. Learners with few different rows may have the same ones by chance, and are left
+    out. A hash of the sorted rows stands for them.
     """
     table, first_with_rows, pairs = np.column_stack([learners.X, learners.y]), dict[bytes, int](), []
     for j in range(len(learners)):
@@ -205,7 +209,10 @@ def _copies(learners: Learners) -> list[tuple[int, int]]:
 
 
 def alike_ids(ids: Iterable[Any]) -> tuple[str, ...]:
-    """Say which ids are the same but for case, blanks and how their letters are composed."""
+    """Say which ids are the same but for case, blanks and how their letters are composed.
+
+    They may be one learner, whose rows would be cut in two. There is a sentence for each such group.
+    """
     ids_by_spelling: dict[str, list[str]] = {}
     for learner in dict.fromkeys(ids):
         if isinstance(learner, str):
@@ -222,7 +229,8 @@ def alike_ids(ids: Iterable[Any]) -> tuple[str, ...]:
 def cautions(learners: Learners, names: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return what a reader of a fit of these rows should know about the table, in sentences.
 
-    ``names`` are those of the columns; None: they have no names but their positions.
+    Nothing is refused: a fit runs as always. ``names`` are those of the columns; None: they have no names but
+    their positions.
     """
 
     def column(position: int) -> str:

@@ -27,7 +27,10 @@ def _fits_array(values: list[Any]) -> bool:
 
 
 def id_array(values: list[Any]) -> Array:
-    """Return ids as an array that keeps their types: text stays text, numbers stay numbers."""
+    """Return ids as an array that keeps their types: text stays text, numbers stay numbers.
+
+    Ids of mixed types, and those that numpy would change, are kept as objects.
+    """
     if values and all(isinstance(value, np.datetime64) for value in values):
         return np.asarray(values)
     values = [value.item() if isinstance(value, np.generic) else value for value in values]
@@ -39,7 +42,10 @@ def id_array(values: list[Any]) -> Array:
 
 
 def _gaps_in_objects(values: list[Any], caller: str) -> int:
-    """Count missing ids; refuse what cannot be an id."""
+    """Count missing ids among objects; refuse what cannot be an id: what has no hash, comparison or text.
+
+    Users' objects may raise anything; ``caller`` is named in the error.
+    """
     gaps = 0
     known: dict[Any, bool] = {}
     for value in values:
@@ -86,7 +92,11 @@ def _ids_in(groups: Any, caller: str) -> Array:
 
 
 def as_ids(groups: Any, caller: str) -> Array:
-    """Return learner ids as a one-dimensional array without missing entries."""
+    """Return learner ids as a one-dimensional array without missing entries.
+
+    ``groups`` is a list, an array or a column with an id for each row, checked for ``caller``, who is named
+    in errors. Masked entries count as missing.
+    """
     ids = _ids_in(groups, caller)
     if ids.ndim == 0:
         raise ValueError(

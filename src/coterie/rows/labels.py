@@ -13,7 +13,11 @@ from coterie.rows.numbers import as_array, is_missing
 
 
 def class_labels(y: Any, caller: str) -> Array:
-    """Return the labels of rows, of shape (N,); refuse what is missing, or is no class."""
+    """Return the labels of rows, of shape (N,); refuse what is missing, or is no class.
+
+    Labels are texts or whole numbers of one type; other numbers are a regression. ``caller`` is named in
+    errors.
+    """
     try:
         labels = as_array(y)
     except ValueError as error:
@@ -63,7 +67,7 @@ def class_labels(y: Any, caller: str) -> Array:
 
 
 def class_numbers(labels: Array, classes: Array, caller: str) -> Array:
-    """Return the position of each row's label among the classes, as float64."""
+    """Return the position of each row's label among the ``classes``, as float64; refuse unknown labels."""
     known = {label: number for number, label in enumerate(classes.tolist())}
     unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in known]
     if unknown:

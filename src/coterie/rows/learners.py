@@ -93,7 +93,10 @@ class Learners:
         return slice(int(self.offsets[j]), int(self.offsets[j + 1]))
 
     def take(self, positions: Array) -> Learners:
-        """Return some of the learners, in the order given."""
+        """Return some of the learners, in the order given by their ``positions``, with their rows.
+
+        The order of first appearance is kept among those who are taken.
+        """
         if np.array_equal(positions, np.arange(len(self))):
             # Nothing moves: no copy of the rows.
             return self
@@ -111,7 +114,10 @@ class Learners:
         return replace(self, X=self.X[order], y=self.y[order], rows=self.rows[order], weights=weights)
 
     def only(self, mask: Array) -> Learners:
-        """Return all learners with some of their rows, at least one each."""
+        """Return all learners with the rows that ``mask`` (N,) marks, at least one each.
+
+        Weights are scaled again to mean one inside each learner.
+        """
         sizes = np.bincount(self.owner[mask], minlength=len(self))
         weights = None
         if self.weights is not None:
@@ -127,12 +133,16 @@ class Learners:
     def mean_losses(self, residuals: Array, clips: Array | None = None) -> Array:
         """Return each learner's mean loss of shape (..., L), from residuals of shape (..., N, C).
 
-        ``clips`` of shape (N,) bounds the losses of rows.
+        ``clips`` of shape (N,) bounds the losses of rows, so that one wild row does not decide; None:
+        unbounded.
         """
         return self.mean_by_learner(self.loss.by_row(residuals, clips))
 
     def standardized(self) -> tuple[Learners, Standardization]:
-        """Standardise x and y inside each learner, as the paper's simulations do."""
+        """Standardise x and y inside each learner, as the paper's simulations do; return rows and units.
+
+        Levels and spreads then no longer tell learners apart: only how y depends on x does.
+        """
         centre_x, centre_y = self.mean_by_learner(self.X.T).T, self.mean_by_learner(self.y.T).T
         spread_x = np.sqrt(self.mean_by_learner((self.X - centre_x[self.owner]).T ** 2)).T
         spread_y = np.sqrt(self.mean_losses(self.y - centre_y[self.owner]))
@@ -178,7 +188,10 @@ class Standardization:
 
 
 def joined_learners(first: Learners, others: Learners) -> Learners:
-    """Return learners with the rows of others behind theirs; ids are in that order."""
+    """Return learners with the rows of others behind theirs; ids are in that order, not sorted.
+
+    Where only one of the two has weights, rows of the other weigh one.
+    """
     weights = None
     if first.weights is not None or others.weights is not None:
         parts = [np.ones(len(p.y)) if p.weights is None else p.weights for p in (first, others)]
@@ -196,7 +209,11 @@ def joined_learners(first: Learners, others: Learners) -> Learners:
 
 
 def _factorize(ids: Array) -> tuple[Array, Array, Array]:
-    """Return the distinct ids sorted by their text, each row's position there, first appearances."""
+    """Return the L distinct ids sorted by their text, each row's position there (N,), first appearances (L,).
+
+    The last are positions among the sorted ids, in the order in which these first came. Objects are compared
+    by a dict, as they need not be sortable.
+    """
     if ids.dtype.kind == "O":
         positions: dict[object, int] = {}
         codes = np.array([positions.setdefault(i, len(positions)) for i in ids.tolist()], dtype=int)
@@ -212,7 +229,11 @@ def _factorize(ids: Array) -> tuple[Array, Array, Array]:
 
 
 def _refuse_wild(values: Array, sizes: Array, ids: Array, what: str, caller: str) -> None:
-    """Refuse a learner one of whose values lies a billion times as far from its others as is usual."""
+    """Refuse a learner one of whose values lies a billion times as far from its others as is usual.
+
+    ``values`` (N,) stand learner by learner, ``sizes`` (L,) rows each; ``what`` and ``caller`` are for the
+    error. One such value would rule whatever is shared, and rounding beside it lose the other values.
+    """
     if len(sizes) < 2:
         return
     starts = np.r_[0, np.cumsum(sizes)[:-1]]

@@ -35,7 +35,10 @@ def is_missing(value: Any) -> bool:
 
 
 def _from_objects(values: Array) -> Array:
-    """Return objects or texts as float64."""
+    """Return objects or texts as float64, NaN for what stands for "missing" in some library.
+
+    A NoNumberError says why an entry is none: "dates", "complex", "large" or "other".
+    """
     kinds = set(map(type, values.ravel().tolist()))
     if any(kind.__name__ in _MISSING for kind in kinds):
         gaps = [type(value).__name__ in _MISSING for value in values.ravel().tolist()]
@@ -107,7 +110,7 @@ def extreme_exponents(X: Array) -> NDArray[np.int_]:
     """Return the powers of two, of shape (p,), that bring columns of extreme units to a size of about one.
 
     They are zero for columns in ordinary units. Dividing by a power of two loses no digit, so the answer is
-    that of ordinary units.
+    that of ordinary units. Extreme ones would leave the range of single precision, in which trees hold them.
     """
     largest = np.maximum(X.max(axis=0, initial=0.0), -X.min(axis=0, initial=0.0))
     exponents: NDArray[np.int_] = np.frexp(largest)[1].astype(int)

@@ -54,7 +54,8 @@ def ranges_of(X: Array) -> Array:
 def more_than_fit(count: int, n_rows: int, count_in_fit: int, rows_of_fit: int) -> bool:
     """Tell whether so many of some rows are so more often than rows of fit were that it is no chance.
 
-    Both have to be many times as many: a learner may hold all that were so in fit, and be predicted alone.
+    ``count`` of ``n_rows`` are so now, ``count_in_fit`` of ``rows_of_fit`` were. Both count and share have to
+    be many times as large: a learner may hold all that were so in fit, and be predicted alone.
     """
     most = OUTSIDE.times * count_in_fit
     return count > OUTSIDE.share * n_rows and count > most and count * rows_of_fit > most * n_rows
@@ -66,7 +67,11 @@ def warn_outside(message: str, stacklevel: int = 3) -> None:
 
 
 def warn_of_ranges(X: Array, ranges: Array, names: Sequence[str] | None, stacklevel: int = 4) -> None:
-    """Warn of columns of finite X whose rows lie far outside the ranges (2, p) of fit."""
+    """Warn of columns of finite X (N, p) whose rows lie far outside the ``ranges`` (2, p) of fit.
+
+    Far is in widths of a column's range; see `OutsideRule`. ``names`` are those of the columns, if any;
+    ``stacklevel`` makes the warning point at the user's line.
+    """
     low, high = ranges
     # A column with one value taught nothing.
     known = np.flatnonzero(high > low)

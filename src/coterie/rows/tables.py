@@ -49,7 +49,10 @@ def column_names(X: Any) -> list[str] | None:
 
 
 def split_group_column(X: Any, column: Any, caller: str) -> tuple[Any, Array]:
-    """Take the column of learner ids out of X."""
+    """Take the column of learner ids, by name or position, out of X; return the rest of X and the ids (N,).
+
+    X keeps its kind: a table stays one. ``caller`` is named in errors.
+    """
     table = as_table(X)
     if table is None and isinstance(column, str):
         raise ValueError(
@@ -87,7 +90,10 @@ def _column(series: Any) -> Array:
 
 
 def _sentence(error: NoNumberError, which: str, many: bool, caller: str) -> str:
-    """Say why columns cannot be used, and what to do."""
+    """Say why columns cannot be used, and what to do.
+
+    ``which`` names them, ``many`` says that there are several, and ``error`` has the kind of trouble.
+    """
     verb, them = ("hold", "them") if many else ("holds", "it")
     if error.why == "dates":
         return f"{which} of X in {caller} {verb} dates or durations: turn {them} into numbers first."
@@ -106,7 +112,10 @@ def _sentence(error: NoNumberError, which: str, many: bool, caller: str) -> str:
 
 
 def _table_numbers(table: Any, caller: str) -> Array:
-    """Return a table as float64; refuse columns that hold no numbers."""
+    """Return a table as float64, NaN where it has gaps; refuse columns that hold no numbers.
+
+    The error names all columns with the trouble of the first, so that they can be mended at once.
+    """
     columns, troubles = [], list[tuple[str, NoNumberError]]()
     for name, series in zip(table.columns, table.iter_columns(), strict=True):
         try:
@@ -122,7 +131,10 @@ def _table_numbers(table: Any, caller: str) -> Array:
 
 
 def _array_numbers(array: Array, caller: str) -> Array:
-    """Return an array as float64; refuse entries that are no numbers."""
+    """Return an array (N, p) as float64; refuse entries that are no numbers.
+
+    Objects and texts are read column by column, so that the error names the column.
+    """
     if array.dtype.kind not in "OUS":
         try:
             return as_numbers(array)
@@ -143,7 +155,10 @@ def _array_numbers(array: Array, caller: str) -> Array:
 
 
 def check_predictors(X: Any, caller: str) -> Array:
-    """Return predictors as float64, non-finite cells not yet looked at."""
+    """Return predictors of any container as float64 (N, p), non-finite cells not yet looked at.
+
+    `check_finite` does that later, when it is known whose rows they are. ``caller`` is named in errors.
+    """
     table = _eager(X)
     if table is None and isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
         raise ValueError(f"X of {caller} is a lazy table: collect() it first.")
@@ -174,7 +189,10 @@ def check_predictors(X: Any, caller: str) -> Array:
 
 
 def check_response(y: Any, caller: str, n_rows: int) -> Array:
-    """Return the response as float64 of the right length."""
+    """Return the response as float64 of shape (n_rows,); refuse what is no number, or of another length.
+
+    NaN and infinity pass: they are refused later, with the name of the learner.
+    """
     if y is None:
         raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
     try:
@@ -210,7 +228,7 @@ def check_response(y: Any, caller: str, n_rows: int) -> Array:
 
 
 def log_response(y: Any, caller: str) -> Array:
-    """Return the logarithm of a positive response."""
+    """Return the logarithm (N,) of a positive response; refuse one that is not positive."""
     values = check_response(y, caller, len(y) if hasattr(y, "__len__") else 0)
     smallest = values.min(initial=np.inf)
     if smallest <= 0:
@@ -223,7 +241,10 @@ def log_response(y: Any, caller: str) -> Array:
 
 
 def check_finite(X: Array, names: list[str] | None, owners: Array, ids: Array, caller: str) -> None:
-    """Refuse NaN and infinity in X, naming the column and the learner."""
+    """Refuse NaN and infinity in X (N, p), naming the column and the learner.
+
+    ``owners`` (N,) are the rows' positions in ``ids`` (L,); ``names`` are those of the columns, if any.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         # One pass without a copy settles the usual case.
         if np.isfinite(X.sum()) or np.isfinite(X).all():
@@ -238,7 +259,7 @@ def check_finite(X: Array, names: list[str] | None, owners: Array, ids: Array, c
 
 
 def check_size(X: Array, names: list[str] | None, caller: str) -> None:
-    """Refuse rows so far from those of fit that models cannot hold them."""
+    """Refuse rows with cells so large that models cannot hold them: trees hold them in single precision."""
     largest = np.maximum(X.max(axis=0), -X.min(axis=0))
     column = int(largest.argmax())
     if largest[column] > LARGEST_SINGLE:
@@ -255,7 +276,10 @@ def whose(owner: int, ids: Array) -> str:
 
 
 def check_weights(sample_weight: Any, n_rows: int, caller: str) -> Array:
-    """Refuse weights that are not one non-negative number per row."""
+    """Return the weights of rows as float64 (n_rows,); refuse what is not one non-negative number per row.
+
+    Weights in extreme units come back divided by a power of two.
+    """
     try:
         weights = as_numbers(as_array(sample_weight))
     except (NoNumberError, ValueError):

@@ -17,7 +17,10 @@ def enough_rows(n_features: int) -> int:
 
 
 def rows_needed(sizes: NDArray[Any], n_features: int, min_rows: Any = "auto") -> int:
-    """Return the rows that a learner needs. ``"auto"``: 2p + 5 if half of the learners have that, else 4."""
+    """Return the rows that a learner needs. ``"auto"``: 2p + 5 if half of the learners have that, else 4.
+
+    ``sizes`` (L,) are the learners' rows. Where most have few, a higher bar would leave nobody to cluster.
+    """
     if min_rows != "auto":
         return int(min_rows)
     enough = enough_rows(n_features)

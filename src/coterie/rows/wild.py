@@ -49,7 +49,7 @@ UNLIMITED = np.array([[-np.inf], [np.inf]])
 
 
 def _distances(values: Array, median: float) -> Array:
-    """Return the values' distances from their median that are more than rounding, sorted."""
+    """Return the values' distances from their median that are more than rounding, smallest first."""
     distances = np.abs(values - median)
     distances = distances[distances > ROUNDING * abs(median)]
     distances.sort()
@@ -78,9 +78,10 @@ def _has_gap(values: Array) -> bool:
 def tame_limits(values: Array, *, codes: bool = False) -> tuple[float, float]:
     """Return the limits beyond which values of a column are wild; infinite where none is.
 
-    They lie at equal distances from the median, in the middle (on the log scale) of the first gap between
-    distances that is much wider than the mean gap of the tail below it, by Hill's estimator. ``codes`` says
-    that the largest distance is that of a value known as a code.
+    They lie at equal distances from the median, in the middle (on the log scale) of a gap between distances.
+    It is the first gap that is much wider than the mean gap of the tail below it. That mean is by Hill's
+    estimator, the usual one for tails that fall like a power. ``codes`` says that the largest distance is
+    that of a value known as a code for "missing", for which a narrower gap does.
     """
     median = float(np.median(values))
     distances = _distances(values, median)
@@ -151,7 +152,7 @@ class WildCells:
 
 
 def _too_many(rows: Array, owner: Array, sizes: Array) -> Array:
-    """Tell which learners (L,) hold more than half of their ``sizes`` (L,) rows among ``rows``."""
+    """Tell which learners (L,) hold more than half of their ``sizes`` (L,) rows in positions ``rows``."""
     most_rows: Array = 2 * np.bincount(owner[rows], minlength=len(sizes)) > sizes
     return most_rows
 
@@ -163,7 +164,7 @@ def set_aside(
 
     ``owner`` of shape (N,) is the position in ``ids`` of the learner who holds each row. Returns the rows to
     be set aside, of shape (N,), at most half of any learner's, and what is to be said of them, and of codes
-    in rows that stay.
+    in rows that stay. The last column of the ``limits`` is that of the response; ``names`` are for notes.
     """
     sizes, learners = np.bincount(owner, minlength=len(ids)), ids.tolist()
     aside, beyond = np.zeros(len(y), dtype=bool), {}
@@ -194,7 +195,10 @@ def set_aside(
 
 
 def _note(column: str, value: float | None, kept: bool, cells: Sequence[WildCells]) -> str:
-    """Say which far cells of a column were found, and what became of their rows."""
+    """Say which far cells of a column were found, and what became of their rows.
+
+    ``value`` is the code that they hold, None for other values; ``kept`` says that their rows stay.
+    """
     count = sum(cell.count for cell in cells)
     many = f"{count} cell{'s' if count > 1 else ''}"
     what = f"{many} of {value:.6g}" if value is not None else f"{many} far from all others"

@@ -157,7 +157,10 @@ class _Clusters:
 
 
 def _clusters_of(selection: Selection, partition: Partition, loss: Loss) -> _Clusters:
-    """Return what is needed of the clusters; members count by their rows over their noise."""
+    """Return what is needed of the clusters to place newcomers; members count by their rows over their noise.
+
+    Models of many rows with little noise are known best. No weight may dominate: they are bounded.
+    """
     labels, n_clusters = partition.labels, partition.n_clusters
     weights = membership(labels, n_clusters, bounded_weights(selection.n_rows / selection.noise))
     lone_errors = np.zeros(n_clusters)
@@ -205,7 +208,10 @@ class _Newcomer:
     loss: Loss = SQUARED_ERROR
 
     def losses(self) -> Array:
-        """Return the weighted loss of each model on each row: the L learners', then its own if it has one."""
+        """Return the weighted loss of each model on each row: the L learners', then its own if it has one.
+
+        The shape is (L, n), or (L + 1, n).
+        """
         predictions = self.predictions
         if self.own_predictions is not None:
             predictions = np.vstack([predictions, self.own_predictions[None]])
@@ -247,8 +253,10 @@ class _Newcomer:
     def fits(self, clusters: _Clusters, k: int, own_losses: Array) -> bool:
         """Tell whether cluster k predicts the newcomer as well as its own noise allows.
 
-        The better of the cluster's average and pooled model is compared row by row with ``own_losses`` (n,).
-        It fits unless its excess over the cluster's estimation error is significant.
+        The better of the cluster's average and pooled model is compared row by row with ``own_losses`` (n,),
+        of the newcomer's own model. It fits unless its excess over the cluster's estimation error is
+        significant: models of finitely many rows err a little, even on a true member. A failing model fits
+        nobody.
         """
         members = clusters.labels == k
         if not np.isfinite(self.predictions[members]).all():

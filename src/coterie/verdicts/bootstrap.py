@@ -87,8 +87,9 @@ def _block_starts(sizes: Array, max_blocks: int, inflation: float = 1.0) -> tupl
 def _losses_of_labelling(losses: LocalLosses, labels: Array, block_starts: Array) -> tuple[Array, Array]:
     """Return losses of a labelling's K clusters: sums (K, n_blocks) over blocks, and held-out losses (N,).
 
-    The held-out loss of a row is that of the cluster that predicts the other half of its learner's rows
-    best.
+    Halves are each learner's rows in two parts: one judges what the other chose. The held-out loss of a row
+    is that of the cluster that predicts the other half of its learner's rows best. ``labels`` (L,) are the
+    clusters, ``block_starts`` the rows at which blocks of neighbours begin.
     """
     by_cluster_and_row = np.minimum(losses.by_row(labels), LOSS_OF_EMPTY_CLUSTER)
     # For each half (last axis) the cluster that is best on the other one.
@@ -123,7 +124,8 @@ def _held_out_ratios(halves: Array, sizes: Array, noise: float) -> Array:
     """Return a learner's mean held-out loss over its noise in each replicate, of shape (B,).
 
     ``halves`` (2, K, B) are sums of losses of K clusters over its halves of ``sizes`` (2,) rows. Each half is
-    scored by the cluster that is best on the other half: choice and score are of different rows.
+    scored by the cluster that is best on the other half: choice and score are of different rows. ``noise`` is
+    the learner's usual loss, so that learners in different units can be averaged.
     """
     picks = halves.argmin(axis=1)
     replicates = np.arange(halves.shape[-1])
@@ -147,6 +149,7 @@ def _chosen_numbers(ratios: Array, held_out_losses: Sequence[Array], losses: Loc
     chosen = best_labelling.copy()
     for best in np.unique(best_labelling).tolist():
         replicates = np.flatnonzero(best_labelling == best)
+        # From the fewest clusters on, the first labelling that does is taken.
         undecided = np.ones(len(replicates), dtype=bool)
         for smaller in range(best):
             excess = ratios[smaller][:, replicates] - ratios[best][:, replicates]
@@ -170,8 +173,9 @@ def bootstrap_losses(
     """Resample rows inside each learner and ask again who belongs where, and how many clusters there are.
 
     ``labels`` is the partition (L,) whose stability is asked for. ``labellings`` has the labelling (L,) that
-    the fit found for each number of clusters that is not ruled out; empty: the number was given. Each
-    learner's draws derive from ``entropy`` and from its id. The answer is in the order of ``losses``.
+    the fit found for each number of clusters that is not ruled out; empty: the number was given. No model is
+    fitted: ``losses`` has what clusters lose by row. Each learner's draws derive from ``entropy`` and from
+    its id. The answer is in the order of ``losses``.
     """
     numbers = sorted(labellings)
     all_labellings = [labels, *(labellings[k] for k in numbers)]

@@ -125,7 +125,10 @@ class ClusterComparison:
 
 
 def _constant_losses(losses: LocalLosses) -> Array:
-    """Return each row's loss (N,) if its learner's mean response were predicted, clipped and weighted."""
+    """Return each row's loss (N,) if its learner's mean response were predicted, clipped and weighted.
+
+    A cluster that does no better than this constant says nothing of its members. Clips are bounds on losses.
+    """
     learners = losses.learners
     mean_of_row = learners.mean_by_learner(learners.y.T).T[learners.owner]
     constant_losses = learners.loss.by_row(learners.y - mean_of_row, losses.clips)
@@ -165,8 +168,8 @@ def compare_with_own(losses: LocalLosses, labels: Array) -> ClusterComparison:
 def _related(comparison: ClusterComparison, labels: Array, noise: Array) -> Array:
     """Tell which clusters (K,) predict their members significantly better than a constant does.
 
-    ``labels`` (L,) and ``noise`` (L,) are of the learners. Members' excess losses over their mean response
-    are added up in units of their noise.
+    ``labels`` (L,) and ``noise`` (L,), the usual loss, are of the learners. Members' excess losses over their
+    mean response are added up in units of their noise; a cluster is related if the sum is surely below zero.
     """
     n_clusters = len(comparison.means)
     total_excess = np.bincount(labels, comparison.constant_excess / noise, minlength=n_clusters)

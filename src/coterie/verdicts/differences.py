@@ -122,7 +122,7 @@ def _importance(difference: Any, X: Array, differences: Array, generator: np.ran
 
     ``difference`` is a function of rows (n, p), and ``differences`` (n,) are its values at X. The index is
     half the mean squared change when a predictor's column is shuffled, as a share of the variance; predictors
-    are taken to be independent.
+    are taken to be independent. Where the difference is the same in all rows, all indices are zero.
     """
     variance = float(differences.var())
     sobol_indices = np.zeros(X.shape[1])
@@ -195,8 +195,9 @@ def _regions(X: Array, differences: Array, names: list[str]) -> tuple[Region, ..
 def _predict_cluster(model: Any, selection: Selection, labels: Array, k: int, X: Array) -> Array:
     """Predict rows X (N, p) as cluster k does, in the C columns of the response: (N, C).
 
-    That is by its pooled model where there is one, else by the average of its members' models, which count by
-    their rows. ``labels`` (L,) are the clusters of the learners of ``selection``.
+    That is by its pooled model (fitted on all its members' rows) where there is one, else by the average of
+    its members' models, which count by their rows. ``model`` is a fitted estimator, ``labels`` (L,) are the
+    clusters of the learners of ``selection``, which has their models.
     """
     collaboration = model.collaboration_
     if collaboration.by_pooled_rows:
@@ -217,6 +218,7 @@ def _column(model: Any, label: Any, differences: Array) -> int:
     """Return which of C columns of differences (N, C) to look at: that of the class ``label``.
 
     Without a label it is the column with the largest mean absolute difference. Numbers have one column.
+    Refuse a label that is no class of the ``model``, a fitted estimator.
     """
     classes = getattr(model, "classes_", None)
     if label is None:

@@ -53,7 +53,10 @@ class ExpectedGains:
 
     @classmethod
     def of_groups(cls, parts: list[tuple[Array, ExpectedGains]]) -> ExpectedGains:
-        """Put together what groups of learners may expect; each mask (L,) tells who is in the group."""
+        """Put together what groups of learners may expect; each mask (L,) tells who is in the group.
+
+        ``parts`` are pairs of a mask and what its learners expect, in their order; every learner is in one.
+        """
         columns = []
         for column_field in fields(cls):
             column = np.zeros(len(parts[0][0]))

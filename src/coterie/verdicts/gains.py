@@ -60,7 +60,7 @@ def _counted(residuals: Array, weights: Array | None, loss: Loss) -> tuple[Array
 
 
 def _standard_error(deviations: Array, weights: Array) -> float:
-    """Return the standard error of a weighted mean from the deviations from it."""
+    """Return the standard error of a weighted mean from the n deviations from it; NaN for fewer than two."""
     n = len(deviations)
     if n < 2:
         return np.nan
@@ -114,7 +114,7 @@ def _weights(learners: Learners, order: Array) -> list[Array | None]:
 
 
 def _with_expected(table: Gains, expected: ExpectedGains, measured: Array) -> None:
-    """Add the columns of gains to the table, NaN for learners who are not ``measured`` (L,).
+    """Add the columns of gains to ``table``, which is changed; NaN for learners not ``measured`` (L,).
 
     ``expected`` has log ratios of the error alone to that with others, of the measured learners only. A gain
     is the share of the error alone that others save: one minus exp of minus the log ratio.
@@ -131,7 +131,7 @@ def _with_expected(table: Gains, expected: ExpectedGains, measured: Array) -> No
 
 
 def of_one_class(learners: Learners) -> Array:
-    """Tell which learners' rows have one class, of shape (L,)."""
+    """Tell which learners' rows have one class, of shape (L,); responses in numbers have none."""
     if learners.loss.bounds is None:
         return np.zeros(len(learners), dtype=bool)
     spans = (learners.y[learners.span(j)] for j in range(len(learners)))
@@ -142,7 +142,8 @@ def _own_weights(coterie: Collaboration, labels: Array, n_rows: Array) -> Array:
     """Return the weight (L,) of each learner's own model in what it predicts with others, from 0 to 1.
 
     ``labels`` (L,) are clusters and ``n_rows`` (L,) numbers of rows. A nested collaboration says the weight;
-    in an average it is the share of the cluster's rows, and a pooled model of one learner is its own.
+    in an average it is the share of the cluster's rows, and a pooled model of one learner is its own. With
+    weight one, nothing can be gained from others.
     """
     if "from_alone" in coterie.taken:
         return coterie.taken["from_alone"]
@@ -258,7 +259,7 @@ class LearnerComparisons:
 def add_gains(
     table: Gains, found: LearnerComparisons, cluster_fit: ClusterFit, bad_model: Array | None = None
 ) -> GainModel:
-    """Add gains and verdicts to a table of L learners, in place; return the model behind them.
+    """Add gains and verdicts to a ``table`` of L learners, which is changed; return the model behind them.
 
     The table has errors of models fitted on a share of the rows, and the column "membership", which moves
     behind. Errors are first brought to what models of all rows would reach. The gain model then says from
@@ -333,7 +334,8 @@ def _verdicts_and_reasons(
     """Return the verdicts and reasons of L learners, as texts (L,).
 
     Each of the ``cases`` has a mask (L,), a verdict and a reason; the first that holds decides. Of the others
-    the ``measured`` (L,) are judged by what is expected; the rest have too few rows.
+    the ``measured`` (L,) are judged by what is ``expected`` of them, in their order; the rest have too few
+    rows. ``surely_lost`` tells which of the measured show a loss on their own rows.
     """
     verdicts, reasons = np.full(len(gain), TOO_FEW_ROWS, dtype=object), np.full(len(gain), FEW_ROWS, object)
     verdicts[measured] = judge(expected, surely_lost)
@@ -348,7 +350,8 @@ def _verdicts_and_reasons(
 def _used(taken: dict[str, Array], verdicts: Array) -> dict[str, Array]:
     """Return the shares (L,) of each source in what learners predict with, by source.
 
-    Those whose verdict is to stay alone predict with their own model: "from_alone" is one.
+    ``taken`` has the shares by source under collaboration. Those whose verdict is to stay alone predict with
+    their own model: "from_alone" is one, all others zero.
     """
     stays_alone = verdicts == STAY_ALONE
     return {name: np.where(stays_alone, float(name == "from_alone"), share) for name, share in taken.items()}

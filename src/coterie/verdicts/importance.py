@@ -203,7 +203,8 @@ class _ClusterModels:
 def _fit_cluster(model: Any, members: Array, rows: Array, seed: int) -> _ClusterModels | None:
     """Fit one model per fold on a cluster's ``rows`` outside the fold; None where none could be fitted.
 
-    The model is the candidate that most of the ``members``, positions of learners, selected.
+    The model is the candidate that most of the ``members``, positions of learners, selected. ``model`` is the
+    fitted estimator, ``rows`` are positions among all rows. Folds whose model fails are left out.
     """
     learners = model.record_.learners
     selection, loss = model.selection_.aligned_to(learners.ids), learners.loss
@@ -267,7 +268,10 @@ def _dependence(loss: Loss, fitted: _ClusterModels, predictor: _Predictor, colum
 
 
 def _label(model: Any, label: Any) -> tuple[Any, int]:
-    """Return the class that shapes are about, and its column; None and 0 for numbers."""
+    """Return the class that shapes are about, and its column of probabilities; None and 0 for numbers.
+
+    Without a ``label`` it is the second of two classes, else the most frequent. Refuse what is no class.
+    """
     distinct_labels = getattr(model, "classes_", None)
     if distinct_labels is None:
         if label is not None:

@@ -119,9 +119,12 @@ class Intervals(Aligned):
     def joined(self, learner_ids: Array, clusters: Array, rows: Residuals) -> Intervals:
         """Return the record with newcomers behind the others; ``rows`` are their out-of-fold residuals.
 
-        Newcomers' residuals are not pooled with those of others: these keep the intervals that they had.
+        ``clusters`` (M,) are the newcomers'. Newcomers' residuals are not pooled with those of others: these
+        keep the intervals that they had.
         """
         base = replace(self.base, pseudo_rows=min(self.base.pseudo_rows, MAX_PSEUDO_ROWS_OF_NEWCOMERS))
+        # Absolute residuals, less what the row explains; each is then divided by its learner's scale without
+        # it.
         sizes = np.abs(rows.values) / (factors := self.spread.at(rows.features))
         units = factors * base.without_each(rows, sizes)
         residuals_and_weights = by_learner(np.column_stack([rows.values / units, rows.weights]), rows)

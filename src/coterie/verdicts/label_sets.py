@@ -107,7 +107,8 @@ class LabelSets(Aligned):
     def joined(self, learner_ids: Array, clusters: Array, rows: Residuals) -> LabelSets:
         """Return the record with newcomers behind the others; the values of ``rows`` are their scores.
 
-        Newcomers' scores are not pooled with those of others: these keep the sets that they had.
+        ``clusters`` (M,) are the newcomers'. Newcomers' scores are not pooled with those of others: these
+        keep the sets that they had.
         """
         scores_and_weights = by_learner(np.column_stack([rows.values, rows.weights]), rows)
         return replace(

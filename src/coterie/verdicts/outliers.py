@@ -114,7 +114,7 @@ def stand_out(scores: Array) -> Array:
     """Tell which scores (L,) are far above the median; infinite ones are, NaN is not.
 
     The standard deviation of the logs is estimated from the lower half of the scores, as up to half of them
-    may be bad.
+    may be bad: these would widen the bound that they have to pass. NaN is a learner without a score.
     """
     finite = np.isfinite(scores)
     if not finite.any():

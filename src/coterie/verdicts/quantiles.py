@@ -109,7 +109,10 @@ def shrinkage_rows(values: Array, rows: Residuals, signs: Sequence[float], level
     all_learners = np.ones(rows.n_learners, dtype=bool)
 
     def losses_on_halves(pseudo_rows: float) -> Iterator[float]:
-        """Yield the pinball losses of quantiles of one half of the rows on the other half."""
+        """Yield the pinball losses (see `_pinball`) of quantiles of one half of the rows on the other half.
+
+        There is one number for each sign and half; zero where a half is empty.
+        """
         for sign, half in ((s, h) for s in signs for h in (0, 1)):
             training = position_in_learner % 2 == half
             if training.all() or not training.any():

@@ -160,7 +160,8 @@ def learn_scales(rows: Residuals, sizes: Array) -> Scales:
 class Spread:
     """By what factor residuals scatter more at some rows than at others.
 
-    The factor is the ``model``'s prediction within ``bounds`` (2,), to a ``power``; one if that is zero.
+    The factor is the ``model``'s prediction within ``bounds`` (2,), to a ``power``; one if that is zero. A
+    factor of two says that residuals are twice as large there. None: no model, the factor is one everywhere.
     """
 
     model: Any = field(default=None, repr=False)
@@ -199,7 +200,8 @@ def learn_spread(rows: Residuals, others: Array, seed: int) -> tuple[Spread, Arr
     """Learn how the scatter of residuals depends on the row, beside its learner's scale.
 
     Return the factor as a function of the row, for each row the factor (N,) by trees that were not fitted on
-    it, and the same (N,) for ``others`` (N, p + 1), the features with another prediction in the last column.
+    it, and the same (N,) for ``others``. These (N, p + 1) are the features with another prediction in the
+    last column.
     Factors are one unless they describe held-out residuals significantly better.
     """
     n, ones = len(rows.values), np.ones(len(rows.values))

@@ -30,7 +30,7 @@ class Gains(dict[str, Array]):
     """
 
     def joined(self, other: Gains) -> Gains:
-        """Return the rows of this table followed by those of another; what those lack is NaN."""
+        """Return the rows of this table followed by those of another; columns that these lack are NaN."""
         unknown = np.full(len(other["learner"]), np.nan)
         joined = {
             name: np.concatenate([self[name], other.get(name, unknown)]) for name in self if name != "learner"
@@ -41,7 +41,7 @@ class Gains(dict[str, Array]):
         raise KeyError(f"There is no column {brief(name)}; known columns: {listed(self, most=99)}.")
 
     def of(self, learner_ids: Any) -> Gains:
-        """Return the row of a learner, or those of some, in the order given."""
+        """Return the row of a learner, or those of some, in the order given; refuse unknown ids."""
         single = isinstance(learner_ids, str) or not isinstance(learner_ids, Iterable)
         wanted = [learner_ids] if single else list(learner_ids)
         ids = self["learner"].tolist()

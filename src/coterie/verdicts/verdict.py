@@ -36,7 +36,7 @@ _LEAST_PRINTED = 0.005
 
 
 def _change(gain: float) -> str:
-    """Say what others do to an error, the gain being the share of it that they save."""
+    """Say what others do to an error, the gain being the share of it that they save (below zero: add)."""
     if abs(gain) < _LEAST_PRINTED:
         return "change its error by less than 1 %"
     if gain > 0:
@@ -47,7 +47,10 @@ def _change(gain: float) -> str:
 
 
 def reason_for(verdict: str, gain: float) -> str:
-    """Return the sentence that says why, in the number that stands beside it."""
+    """Return the sentence that gives the reason for a verdict, in the gain that the table has beside it.
+
+    ``gain`` is the share of the error alone that others are expected to save.
+    """
     sentence = f"Others are expected to {_change(gain)}"
     if verdict != NO_DIFFERENCE:
         return f"{sentence}."
@@ -68,7 +71,11 @@ def judge(expected: ExpectedGains, surely_lost: Array | bool = False) -> Array:
 
 
 def with_remarks(reasons: Array, fits: Array, bad_model: Array | None = None) -> Array:
-    """Return the reasons with what else is to be said of a learner's data and model."""
+    """Return the reasons (L,) with what else is to be said of a learner's data and model.
+
+    ``fits`` (L,) tells whose data some cluster of others describes, ``bad_model`` (L,) whose own model
+    predicts nobody else well; None: not known.
+    """
     remarks = [np.where(fits, "", BAD_DATA)]
     if bad_model is not None:
         remarks.append(np.where(bad_model, BAD_MODEL, ""))

@@ -15,12 +15,13 @@ from coterie.rows.learners import Learners
 
 
 def mixed_chances(X: Array, averages: Array, shares: Array, own: OwnLines) -> Array:
-    """Return the probabilities (n, C) of one learner's mixture for rows X (n, p).
+    """Return the probabilities (n, C) of one learner's mixture of models for rows X (n, p).
 
     ``averages`` (n, E + 1, C) are probabilities by the own model and by E averages of models. ``shares``
     (2 E + 1,) weigh the own model, the averages with an offset, and those with offset and slopes. ``own``
-    has the lines that are added to the log-odds of the averages.
+    has the lines that are added to the log-odds of the averages, which move these towards the learner.
     """
+    # Each of the E averages takes part twice: moved by an offset, and by an offset and slopes.
     log_odds = log_odds_of(averages[:, 1:])
     moved_probabilities = chances_of(own.added(X, np.concatenate([log_odds, log_odds], axis=1)))
     mixed_probabilities: Array = shares[0] * averages[:, 0] + np.einsum(
@@ -31,9 +32,10 @@ def mixed_chances(X: Array, averages: Array, shares: Array, own: OwnLines) -> Ar
 
 @dataclass(frozen=True)
 class ClassAverages(NestedForm):
-    """What nested coteries of averages hand on for classes.
+    """How learners predict classes with averages of classifiers, where rows may not move.
 
-    The first fields, up to ``residuals``, are those of `coterie.records.Collaboration`.
+    Each mixes its own classifier with averages over clusters, coarse and fine, moved by lines of its own. The
+    first fields, up to ``residuals``, are those of `coterie.records.Collaboration`.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ class ClassAverages(NestedForm):
 
     @staticmethod
     def totals(parts: Array, part_shares: Array) -> Array:
-        """Return each model's total weight in the mixture of each of M rows, of shape (M, L).
+        """Return each model's total weight in the mixture of each of M rows of weights, of shape (M, L).
 
         ``parts`` (M, E + 1, L) are weights of models in the own model and in E averages,
         ``part_shares`` (M, 2 E + 1) the shares of these, with an offset and with slopes.
@@ -99,8 +101,8 @@ class ClassAverages(NestedForm):
     def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[ClassAverages, Array]:
         """Add newcomers, on whose rows no model was fitted; return the record and their rows of ``weights``.
 
-        ``labels`` gives the cluster that each newcomer joins. Its prediction is moved in log-odds by
-        a shrunken offset and slopes of the newcomer's own.
+        ``labels`` (M,) gives the cluster that each newcomer joins. It takes that cluster's average, moved in
+        log-odds by a shrunken offset and slopes of the newcomer's own rows. The record itself stays as it is.
         """
         assert self.plausible is not None
         coterie_rows, weight_rows = (
@@ -116,8 +118,10 @@ class ClassAverages(NestedForm):
             own_lines = newcomer_rows.lines(
                 log_odds_of(coterie_predictions[span])[:, None], self.ratios[None]
             )
+            # Of many predictors lines have an intercept only: the slopes stay zero.
             lines[newcomer, 0, :, : own_lines.lines.shape[-1] - 1] = own_lines.lines[0, :, :-1]
             lines[newcomer, 0, :, -1], limits[newcomer, 0] = own_lines.lines[0, :, -1], own_lines.limits[0]
+        # Few rows do not show that a class never comes: they keep probabilities further from nought and one.
         bounds = np.array([self.loss.own_bounds(n_rows) for n_rows in newcomers.sizes.tolist()])
         added = replace(
             self,
@@ -134,7 +138,7 @@ class ClassAverages(NestedForm):
         """Predict the columns of the response, (N, C), for rows X (N, p).
 
         ``weight_rows`` (N,) says which row of ``weights`` predicts each row: that of its learner or
-        coterie.
+        coterie. Models are averaged first, then the averages are moved by lines and mixed.
         """
         n_parts, n_columns = self.parts.shape[1], self.loss.n_columns
         averages = np.zeros((len(X), n_parts, n_columns))

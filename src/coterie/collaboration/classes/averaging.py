@@ -63,9 +63,10 @@ def mixed_parts(
 ) -> tuple[Array, Array]:
     """Return the weights of models in each learner's predictors, (L, E + 1, M), and their shares, (L, E + 1).
 
-    The first predictor is the learner's own model, the others are averages of models. Arguments are as
-    for `nested.weighing.mixed_models`; parts are kept apart, as averages are moved in log-odds before
-    they are mixed.
+    The first predictor is the learner's own model, the others are the E averages of models in the dictionary.
+    ``clusters_of`` (E, L) is the cluster whose average each learner takes, ``weights`` (L, 2 E + 1) what it
+    weighs the predictors by. ``model_weights`` (M,) are those of models in averages, ``losses`` (M, L) those
+    of models on learners. Parts are kept apart, as averages are moved in log-odds before they are mixed.
     """
     n_averages, n_learners = len(dictionary.labellings), len(weights)
     parts = np.zeros((n_learners, n_averages + 1, len(model_weights)))
@@ -108,7 +109,7 @@ def _site_rows(
     """Return each learner's rows, prepared to answer as a site that keeps its rows would.
 
     ``weights`` (L,) are what models weigh in averages; ``own`` has out-of-fold probabilities of the same
-    rows.
+    rows. Both worlds thus run the same arithmetic, and give the same answer.
     """
     row_losses, loss = RowLosses(losses), learners.loss
     jobs = [_ClassPredictJob(model, learners.X, loss) for model in losses.selection.models]
@@ -145,13 +146,15 @@ def _mix(
 ) -> _ClassAverageMixtures:
     """Learn how each learner mixes its own classifier with averages of classifiers, at several resolutions.
 
-    ``labels`` (L,) are the chosen clusters. Learners answer with Gram matrices of out-of-fold residuals,
-    never with rows. All losses in ``exchange`` are finite.
+    A resolution is a number of clusters: averages over few or many learners. ``labels`` (L,) are the chosen
+    clusters. Learners answer with Gram matrices of out-of-fold residuals, never with rows. All losses in
+    ``exchange`` (everybody's models on everybody's rows) are finite.
     """
     weights_of_models = model_weights(learners.sizes, selection.noise, exchange)
     losses = AverageLosses.of_all(learners, selection, exchange, recipe.engine)
     counts = resolution_counts(len(learners), int(labels.max()) + 1)
     labels_by_count = average_labels(exchange, losses, learners.sizes, recipe.seed, recipe.rounds)
+    # The clusters that were chosen stand for their number; last comes the average of everybody's models.
     labels_by_count |= {int(labels.max()) + 1: labels}
     labellings = (*(labels_by_count[count] for count in counts), np.zeros_like(labels))
     sites = _site_rows(learners, own, losses, weights_of_models, recipe)
@@ -193,8 +196,9 @@ def nest_class_averages(
 ) -> ClassAverages:
     """Return how each learner mixes its own classifier with averages, and how newcomers predict.
 
-    ``labels`` (L,) are the chosen clusters; no rows are pooled. A learner with losses that are not finite
-    predicts alone.
+    ``labels`` (L,) are the chosen clusters; no rows are pooled. ``selection`` has the models that learners
+    chose by cross-validation, ``exchange`` everybody's losses on everybody's rows. A learner with losses that
+    are not finite predicts alone: its row of weights has its own model only.
     """
     n_learners, n_clusters, loss = len(learners), int(labels.max()) + 1, learners.loss
     finite = np.flatnonzero(~exchange.isolated)
@@ -217,6 +221,7 @@ def nest_class_averages(
     cluster_column = (
         None if n_finite_clusters == len(finite) else (*mixtures.counts, 1).index(n_finite_clusters)
     )
+    # Rows of weights: the learners, the clusters (for newcomers), and last what all learners share.
     n_rows = n_learners + n_clusters + 1
     parts, part_shares = (
         np.zeros((n_rows, n_averages + 1, n_learners)),
@@ -224,6 +229,7 @@ def nest_class_averages(
     )
     lines = np.zeros((n_rows, *mixtures.lines.shape[1:]))
     limits, shares = np.zeros((n_rows, *mixtures.limits.shape[1:])), np.zeros((n_learners, n_averages + 1))
+    # Everybody begins with its own model alone; what was mixed is written over that.
     parts[np.arange(n_learners), 0, np.arange(n_learners)], part_shares[:n_learners, 0], shares[:, 0] = (
         1.0,
         1.0,

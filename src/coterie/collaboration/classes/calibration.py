@@ -39,7 +39,8 @@ def fit_calibration(probabilities: Array, codes: Array, weights: Array) -> Array
     """Return the slope and the K - 1 levels (K,) that minimise the penalised log loss.
 
     ``probabilities`` (n, K) are of rows with the classes ``codes`` (n,) and ``weights`` (n,). The penalty
-    draws to slope one and levels zero, as `PRIOR_ROWS` rows would.
+    draws to slope one and levels zero, which change nothing, as `PRIOR_ROWS` rows would. The first class has
+    no level: only differences between levels matter.
     """
     given_logs, rows = _logs(probabilities), np.arange(len(codes))
     indicators = np.eye(probabilities.shape[1])[codes]
@@ -69,7 +70,7 @@ def learn_calibration(
     """Learn recalibration; return it, or None where it does not pay, and the probabilities (N, K) under it.
 
     The probabilities are recalibrated without the row's fold, ``folds`` (N,). It pays if they have less
-    log loss than before, by more than a standard error. Rows that no fold holds out do not count.
+    log loss than before, by more than a standard error. Rows that no fold holds out (-1) do not count.
     """
     recalibrated_probabilities, is_held_out = probabilities.copy(), folds >= 0
     for fold in range(n_folds):

@@ -64,9 +64,10 @@ class ClassRows:
     def sums(self, response: Array, weights: Array, members: Array | None = None) -> Sums:
         """Return sums of squares and products of rows z and a response (N,), by learner and over all.
 
-        Rows count by ``weights`` (N,). ``members`` (L,) marks the learners whose rows count in the
-        total.
+        From these least squares find lines without going through the rows again. Rows count by ``weights``
+        (N,). ``members`` (L,) marks the learners whose rows count in the total; None: all.
         """
+        # ``Z`` are the predictors in common units with a column of ones behind, for the intercept.
         weighted_Z, n_learners = self.Z * weights[:, None], self.n_learners
         size = self.Z.shape[1]
         inputs, products = np.zeros((n_learners, size)), np.zeros((n_learners, size))
@@ -75,6 +76,7 @@ class ClassRows:
         grams = None
         if self.has_slopes:
             grams = np.zeros((n_learners, size, size))
+            # Where the next learner's rows begin, and the end of all rows.
             first_rows = np.flatnonzero(np.r_[True, np.diff(self.owner) > 0, True])
             for first_row, end_row in pairwise(first_rows.tolist()):
                 grams[self.owner[first_row]] = weighted_Z[first_row:end_row].T @ self.Z[first_row:end_row]
@@ -91,7 +93,10 @@ class ClassRows:
 
 @dataclass(frozen=True)
 class LogisticLines:
-    """Lines (C, K, q) of clusters, how each learner departs from its own, (C, L, q), and the ratios."""
+    """Lines (C, K, q) of clusters, how each learner departs from its cluster's, (C, L, q), and the ratios.
+
+    A line has q - 1 slopes and, last, the intercept. Ratios are the prior variances of departures, by column.
+    """
 
     common: Array = field(repr=False)
     own: Array = field(repr=False)
@@ -112,8 +117,8 @@ def log_odds(Z: Array, lines: Array) -> Array:
 def probabilities(values: Array) -> Array:
     """Return probabilities (N, C) from log-odds (N, C) of each class against the others.
 
-    Several columns are divided by their sum; a single one is the probability of the second of two
-    classes.
+    Several columns are divided by their sum, as each was fitted apart and they need not sum to one. A single
+    one is the probability of the second of two classes.
     """
     chances: Array = expit(values)
     return chances if chances.shape[1] == 1 else chances / chances.sum(axis=1, keepdims=True)
@@ -136,12 +141,14 @@ def _parts(sums: Sums, rows: ClassRows, curvature: Array, labels: Array) -> list
     ``sums`` are of all learners, ``curvature`` (N,) the weights of their rows and ``labels`` (L,) the
     clusters.
     """
+    # All labels are zero: the sums of the single cluster are there.
     if not labels.any():
         return [(np.arange(len(labels)), sums)]
     sums_of_clusters = []
     for cluster in range(int(labels.max()) + 1):
         members = labels == cluster
         total = None
+        # Without a Gram matrix of each learner the members' total cannot be added up, and is made from rows.
         if sums.grams is None:
             member_rows = members[rows.owner]
             total = (rows.Z[member_rows] * curvature[member_rows, None]).T @ rows.Z[member_rows]
@@ -154,14 +161,18 @@ def _no_worse(
 ) -> tuple[Array, Array, Array]:
     """Return lines (K, q), departures (L, q) and log-odds (N,) after a step that does not raise the loss.
 
-    A full Newton step from ``here`` to ``there`` goes too far where a class is rare. It is halved until
-    the penalised log loss is no larger than before; if it never is, the start is returned.
+    A full Newton step from ``here`` to ``there``, each lines and departures, goes too far where a class is
+    rare. It is halved until the penalised log loss is no larger than before; if it never is, the start is
+    returned. ``y`` (N,) is nought or one, ``labels`` (L,) are clusters; ``ratios`` penalise departures.
     """
     prior_variance = np.full(rows.Z.shape[1], max(ratios.slope, LEAST_VARIANCE))
     prior_variance[-1] = max(ratios.offset, LEAST_VARIANCE)
 
     def solution_at(step_share: float) -> tuple[float, tuple[Array, Array, Array]]:
-        """Return the penalised loss of lines between two solutions, and those lines."""
+        """Return the penalised loss of lines between two solutions, and lines, departures and log-odds there.
+
+        ``step_share`` is how far to go, from zero (``here``) to one (``there``).
+        """
         common, departures = (
             start + step_share * (end - start) for start, end in zip(here, there, strict=True)
         )
@@ -185,14 +196,17 @@ def _no_worse(
 def fit_lines(rows: ClassRows, labels: Array, ratios: Sequence[Ratios] | None = None) -> LogisticLines:
     """Fit a logistic line for each cluster of ``labels`` (L,), and each learner's shrunken departure from it.
 
-    Each of the C columns of classes is fitted apart, by penalised Newton steps. ``ratios`` has the
-    variances of offsets and slopes and the ridge for each column; None: the most likely ones.
+    Each of the C columns of classes is fitted apart, by penalised Newton steps. ``ratios`` has for each
+    column the prior variances of learners' offsets and slopes, and the ridge on common slopes; None: the most
+    likely ones.
     """
     n_columns, size, n_clusters = rows.Y.shape[1], rows.Z.shape[1], int(labels.max()) + 1
     common, own = np.zeros((n_columns, n_clusters, size)), np.zeros((n_columns, rows.n_learners, size))
     chosen_ratios = []
     for column in range(n_columns):
         y = rows.Y[:, column]
+        # It starts from the log-odds of the share of the class, kept from nought and one so that they are
+        # finite.
         class_share = np.clip(float(np.average(y, weights=rows.weights)), 1e-5, 1 - 1e-5)
         common[column, :, -1] = np.log(class_share / (1 - class_share))
         class_ratios = Ratios() if ratios is None else ratios[column]
@@ -227,8 +241,8 @@ def effects_of(rows: ClassRows, common: Array, labels: Array, ratios: Sequence[R
     """Return each learner's shrunken departure from its cluster's line, (C, L, q), the lines held fixed.
 
     ``common`` (C, K, q) are the lines of K clusters, ``labels`` (L,) the learners' clusters, and
-    ``ratios`` the variances of offsets and slopes for each column. It serves newcomers, and rows
-    described without a fold.
+    ``ratios`` the prior variances of offsets and slopes for each column. It serves newcomers, and rows
+    described without a fold: neither may move the common lines.
     """
     departures = np.zeros((len(common), rows.n_learners, rows.Z.shape[1]))
     for column, column_ratios in enumerate(ratios):
@@ -238,6 +252,7 @@ def effects_of(rows: ClassRows, common: Array, labels: Array, ratios: Sequence[R
             response, curvature = working(rows.Y[:, column], log_odds_of_rows, rows.weights)
             common_log_odds = np.einsum("nq,nq->n", rows.Z, common[column, labels][rows.owner])
             sums = rows.sums(response - common_log_odds, curvature)
+            # What the common line leaves is explained by departures alone, so the line given here is zero.
             moved_departures = own_effects(sums, np.zeros(rows.Z.shape[1]), column_ratios)
             here, there = (common[column], departures[column]), (common[column], moved_departures)
             _, moved_departures, _ = _no_worse(rows, rows.Y[:, column], labels, column_ratios, here, there)

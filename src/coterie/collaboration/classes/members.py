@@ -72,11 +72,14 @@ class ClassMember:
 
 
 def possible_members(table: ClassTable, view: ClassView, trees: str) -> tuple[ClassMember, ...]:
-    """Return the predictors that may take part: lines, and of ``trees`` those that are asked for.
+    """Return the predictors that may take part: lines, and the kinds of trees that ``trees`` names.
 
-    ``"full"`` has all trees, ``"fast"`` one kind and ``"none"`` none.
+    ``"full"`` has all trees, ``"fast"`` one kind and ``"none"`` none. Whether a predictor gets any weight is
+    learnt later. ``view`` says how many columns describe the learner of a row (its context).
     """
     n_context, has_coteries = view.context.shape[1], table.n_coteries > 1
+    # Columns of the context: numbers that describe the learner, then its coterie, then its id, if these are
+    # there.
     sees_nothing, columns = np.zeros(n_context, dtype=bool), np.arange(n_context)
     sees_coterie = columns == n_context - 1 - table.has_ids if has_coteries else sees_nothing
     sees_id = columns == n_context - 1 if table.has_ids else sees_nothing
@@ -123,7 +126,10 @@ class ClassFit:
 
 
 def _boosted(job: ClassFit) -> dict[str, Any]:
-    """Return the options of scikit-learn's histogram boosting for a job."""
+    """Return the options of scikit-learn's histogram boosting for a job.
+
+    Early stopping needs validation rows; a tolerance of zero stops only where the loss no longer falls.
+    """
     return {
         "learning_rate": job.rule.rate,
         "max_iter": job.rounds,
@@ -143,6 +149,7 @@ def grow(job: ClassFit) -> Any:
     """Fit the trees of a job: classifiers, or trees that add to the log-odds of a line.
 
     Boosting stops by the job's validation rows, if it has any. A single class in the rows needs no trees.
+    It is a function of the job alone, so that workers elsewhere can run it.
     """
     if job.kind == "cuts":
         rows_in_leaf = max(ROWS_IN_LEAF, int(np.ceil(len(job.y) / job.rule.most_random_leaves)))
@@ -193,12 +200,18 @@ class ClassTreeJobs:
     """Makes the jobs of trees, and reads their answers."""
 
     def __init__(self, table: ClassTable, loss: Loss, n_numbers: int, seed: int, rule: TreeRule) -> None:
+        # ``_n_numbers`` columns of a context are numbers, the others (coterie, id) categories; ``_codes``
+        # (N,) are the rows' classes as numbers.
         self._table, self._loss, self.rule = table, loss, rule
         self._n_numbers, self._seed = n_numbers, seed
         self._codes = loss.target(table.rows.Y)
 
     def features(self, member: ClassMember, view: ClassView, rows: Array) -> Array:
-        """Return the predictors of rows, (n, p), and behind them what the member sees of context and line."""
+        """Return the predictors of rows, (n, p), and behind them what the member sees of context and line.
+
+        The context describes the learner of each row; the line gives the log-odds of its own logistic line.
+        ``rows`` are positions.
+        """
         feature_blocks = [self._table.X[rows]]
         if member.mask.any():
             feature_blocks.append(view.context[rows][:, member.mask])
@@ -220,6 +233,7 @@ class ClassTreeJobs:
         if rounds is None and not cut_at_random:
             validation_rows = self.features(member, view, validation), y[validation], weights[validation]
         columns = view.line.shape[1]
+        # Of several classes each round grows a tree for every one, so there are fewer rounds.
         max_rounds = max(20, MOST_TREES // columns) if columns > 1 else self.rule.rounds
         of_predictors = np.zeros(self._table.X.shape[1], dtype=bool)
         is_category = np.arange(len(member.mask)) >= self._n_numbers
@@ -240,8 +254,9 @@ class ClassTreeJobs:
     def _target(self, member: ClassMember, view: ClassView) -> tuple[Array, Array]:
         """Return what a member's trees are fitted to, and the rows' weights.
 
-        Classifiers have numbers of classes (N,). Trees beside a line have working responses (N, C)
-        less its log-odds, so that they fit what the line leaves unexplained.
+        Classifiers have numbers of classes (N,). Trees beside a line have working responses (N, C) (see
+        `lines.working`: targets of one Newton step) less its log-odds, so that they fit what the line leaves
+        unexplained. Their weights are (N, C), too.
         """
         weights = self._table.rows.weights
         if not member.adds:

@@ -71,9 +71,10 @@ class ClassDictionary:
 
 
 def _gram(residuals: Array, scales: Array) -> Array:
-    """Return the Gram matrix (E, E) of E predictors' residuals (E, n, C), over rows and columns.
+    """Return the Gram matrix (E, E) of E predictors' residuals (E, n, C), summed over rows and columns.
 
-    Rows are weighed by ``scales`` (n,). The squared error of a mixture with weights w is w'Gw.
+    Rows are weighed by ``scales`` (n,). The squared error of a mixture with weights w is w'Gw, so that the
+    matrix is all that finding weights needs.
     """
     flat_residuals = residuals.reshape(len(residuals), -1)
     weighted_residuals = (residuals * scales[:, None]).reshape(len(residuals), -1)
@@ -106,7 +107,7 @@ def _fitted(
     Y, validation = table.rows.Y, [np.flatnonzero(view.validation) for view in fold_views]
 
     def grown(fold: int, fold_members: Sequence[ClassMember]) -> dict[str, Any]:
-        """Fit the trees of some members without a fold; return them by name."""
+        """Fit the trees of some members on the rows outside a fold; return them by the members' names."""
         sizes = [
             rule.fold_trees if tree_member.kind == "cuts" else rule.leaves[0] for tree_member in fold_members
         ]
@@ -119,6 +120,7 @@ def _fitted(
                 zip((tree_member.name for tree_member in fold_members), engine.map(grow, jobs), strict=True)
             )
 
+    # Trees that get next to no weight on the first fold are not fitted on the others: they would cost most.
     models = [grown(0, [member for member in members if member.has_model])]
     n_fits = len(models[0])
     steps.done()
@@ -160,6 +162,7 @@ def _fitted(
     # Entry 0 of ``shared`` is what all learners share, entry 1 what a coterie shares.
     for source, index in enumerate((trees_of_all, trees_of_coterie)):
         if index >= 0:
+            # What is shared is a mixture of a line and of trees, weighed by their squared errors out of fold.
             line_and_trees = np.stack([shared[source], out_of_fold[index]])
             is_predicted = np.isfinite(line_and_trees).all(axis=(0, 2))
             tree_shares[source] = simplex_weights(
@@ -217,16 +220,20 @@ def _weigh(
 ) -> ClassStackedWeights:
     """Learn each learner's weights of its own model and of the members, by out-of-fold probabilities.
 
-    Rows count by ``scales`` (N,) for common weights. The first ``n_own`` learners have models of their
-    own and weights of their own, the others take the common ones. A mixture and a pool of logarithms are
-    learnt, and predict half each.
+    Rows count by ``scales`` (N,) for common weights. The first ``n_own`` learners have models of their own
+    and weights of their own, the others take the common ones. A mixture of probabilities and a pool of their
+    logarithms are learnt, and predict half each. ``own_predictions`` (N, C) are those of own models, NaN
+    where there is none.
     """
     held_out, owner, columns = table.folds.held_out, table.rows.owner, dictionary.out_of_fold
     n_folds, weights = len(table.folds), table.rows.weights
     rows, codes = np.flatnonzero(held_out >= 0), loss.target(table.rows.Y)
 
     def chances_of(predictions: Array) -> Array:
-        """Return what answers (N, C) gave to the class that came, one where nothing is known."""
+        """Return the probabilities (N,) that predictions (N, C) gave to the class that came.
+
+        Rows that no fold holds out have one: they do not count later.
+        """
         chances = np.ones(len(codes))
         chances[rows] = loss.from_columns(predictions[rows])[np.arange(len(rows)), codes[rows]]
         return chances
@@ -234,6 +241,7 @@ def _weigh(
     chances = np.column_stack([chances_of(column) for column in columns])
     n_learners = table.rows.n_learners
     common_mixture = learn_mixtures(chances, weights, scales, owner, held_out, n_folds, n_learners)
+    # Models that know the learner's id have nothing to say of newcomers, whose weights leave them out.
     members_without_id = np.array(
         [p for p, member in enumerate(dictionary.members) if member.name not in KNOW_THE_ID]
     )
@@ -288,7 +296,8 @@ def _weigh(
 def _split(weights: Array, members: Sequence[ClassMember]) -> tuple[Array, Array]:
     """Split the members' weights (M, E) into those of models, in order, and those of two lines, (M, 2).
 
-    The lines are everybody's and the coterie's, which have no model to call.
+    The lines are everybody's and the coterie's: they have no model to call, and stand in columns of their own
+    in the record.
     """
     line_weights = np.zeros((len(weights), 2))
     for index, name in enumerate((LINE, COTERIE_LINE)):
@@ -310,7 +319,7 @@ def _assembled(
 
     Its rows are the learners with own models, those with few rows, one row for each coterie, by which
     newcomers predict, and last the row of what all learners share. Models are own models, then the
-    members' trees. ``residuals`` (N, C) are out of fold.
+    members' trees. ``residuals`` (N, C) are out of fold; ``calibration`` recalibrates, None: it does not pay.
     """
     view, members = dictionary.view, dictionary.members
     n_own, n_all, n_coteries = len(selection.models), table.rows.n_learners, table.n_coteries
@@ -331,6 +340,7 @@ def _assembled(
     lines[:n_all] = view.lines.of_learners(one_cluster)
     coterie_lines[:n_all] = view.coterie_lines.of_learners(table.labels)
     lines[n_all:] = view.lines.common[:, 0]
+    # What models may see of the learner of each row of weights; NaN is unknown, as for a coterie's own row.
     context = np.full((n_rows, view.context.shape[1]), np.nan)
     context[:n_all] = table.context(view.directions, view.lines.own, table.labels)
     tree_shares = dictionary.tree_shares
@@ -406,7 +416,10 @@ def _assembled(
 
 
 def _is_line_candidate(candidate: Any) -> bool:
-    """Tell whether an unfitted candidate is a logistic regression, perhaps after scalers in a pipeline."""
+    """Tell whether an unfitted candidate is a logistic regression, perhaps after scalers in a pipeline.
+
+    Exact types are looked at: a class derived from one may predict in another way.
+    """
     if type(candidate) is Pipeline:
         steps = [step for _, step in candidate.steps[:-1]]
         only_scalers = all(step in (None, "passthrough") or type(step) in SCALERS for step in steps)
@@ -441,8 +454,9 @@ def nest_classes(
 ) -> NestedClassResult:
     """Return how each learner mixes its own classifier, its coterie's and everybody's.
 
-    Arguments are as for `nest_learners`. ``"full"`` trees have none where all candidates are logistic
-    lines.
+    The dictionary (a few models of all rows) is fitted without each fold, weighed on the rows held out, and
+    fitted on all rows. Arguments are as for `nest_learners`. Who allows logistic lines only as candidates
+    gets no trees, even with ``"full"``.
     """
     candidate_sets = candidates_per_learner(candidates, learners.ids.tolist())
     folds = folds_of(learners, selection, n_folds, splitter, recipe.seed)
@@ -460,7 +474,10 @@ def nest_classes(
         own_predictions = np.concatenate([own_predictions, np.full(few.learners.y.shape, np.nan)])
 
     def labels_without(fold: int) -> Array:
-        """Return the clusters (L,) made again without a fold; -1 for learners with few rows."""
+        """Return the clusters (L,) made again without a fold; -1 for learners with few rows, who shape none.
+
+        Clusters that had seen the fold's rows would look too good on them.
+        """
         own_labels = labels_without_fold(
             learners, selection, own.folds.training[fold], own.models[fold], recipe
         )

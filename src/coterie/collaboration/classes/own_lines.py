@@ -21,7 +21,10 @@ from coterie.models.logistic import LEAST_SPREAD
 
 
 def log_odds_of(chances: Array) -> Array:
-    """Return the log-odds of probabilities, clipped to what rows can tell from certainty."""
+    """Return the log-odds of probabilities, of any shape, kept within plus and minus `SUREST`.
+
+    A probability of nought or one would have infinite log-odds, to which no line could be added.
+    """
     highest_probability = float(expit(SUREST))
     log_odds: Array = logit(np.clip(chances, 1 - highest_probability, highest_probability))
     return log_odds
@@ -29,17 +32,23 @@ def log_odds_of(chances: Array) -> Array:
 
 @dataclass(frozen=True)
 class OwnLines:
-    """Lines that are added to the log-odds of D shared models, for C classes.
+    """One learner's lines that are added to the log-odds of D shared models, for C columns of classes.
 
-    ``lines`` (D, C, p + 1) have slopes and an intercept, or an intercept only; ``limits`` (D, C, 2) is what
-    their values are kept within.
+    A shared model predicts for several learners; a line moves it towards this one. Two classes have one
+    column. ``lines`` (D, C, p + 1) have slopes and an intercept, or an intercept only; ``limits`` (D, C, 2)
+    is what their values are kept within, lowest and highest: rows far from the learner's own must not run
+    away.
     """
 
     lines: Array
     limits: Array
 
     def added(self, X: Array, base: Array) -> Array:
-        """Return the log-odds (n, D, C) of D shared models, ``base``, plus the lines at rows X (n, p)."""
+        """Return the log-odds (n, D, C) of D shared models, ``base``, plus the lines at rows X (n, p).
+
+        A line's value is kept within its limits before it is added.
+        """
+        # Lines with an intercept only have no slopes, and use no column of X.
         n_slopes = self.lines.shape[-1] - 1
         line_values = np.einsum("np,dcp->ndc", X[:, :n_slopes], self.lines[..., :-1]) + self.lines[..., -1]
         log_odds: Array = base + np.clip(line_values, *np.moveaxis(self.limits, -1, 0))
@@ -49,8 +58,8 @@ class OwnLines:
 def chances_of(odds: Array) -> Array:
     """Return probabilities (..., C) from log-odds (..., C) of each class against the others.
 
-    Several columns are divided by their sum; a single one is the probability of the second of two
-    classes.
+    Several columns are divided by their sum, as each was made apart and they need not sum to one. A single
+    one is the probability of the second of two classes.
     """
     probabilities: Array = expit(odds)
     return (
@@ -79,7 +88,7 @@ class OwnClassRows:
     def of(cls, X: Array, Y: Array, weights: Array | None, units: Array) -> OwnClassRows:
         """Prepare rows X (n, p) of classes Y (n, C); with more than `MOST_SLOPES` predictors without slopes.
 
-        ``units`` (p,) are common units of the predictors.
+        ``units`` (p,) are common units of the predictors: one prior variance then suits the slopes of all.
         """
         used_X = X[:, :0] if X.shape[1] > MOST_SLOPES else X
         units, centre = units[: used_X.shape[1]], used_X.mean(axis=0)
@@ -94,8 +103,12 @@ class OwnClassRows:
         )
 
     def _slope_and_curvature(self, odds: Array, column: int) -> tuple[Array, Array]:
-        """Return gradient (q,) and negative Hessian (q, q) of one class's log-likelihood at log-odds (n,)."""
+        """Return gradient (q,) and negative Hessian (q, q) of one class's log-likelihood at log-odds (n,).
+
+        They are by the q coefficients of an own line. ``column`` is that of the class in ``Y``.
+        """
         probabilities = expit(odds)
+        # Rows that are nearly sure have next to no curvature: bounded below, Newton's steps stay finite.
         curvature = np.maximum(probabilities * (1 - probabilities), LEAST_SPREAD) * self.weights
         gradient = self.Z.T @ ((self.Y[:, column] - probabilities) * self.weights)
         return gradient, (self.Z * curvature[:, None]).T @ self.Z
@@ -103,17 +116,19 @@ class OwnClassRows:
     def likelihoods(self, base: Array) -> Array:
         """Return log marginal likelihoods (D, A, B) of own lines beside D shared models.
 
-        They are on a grid of A variances of the offset and B variances of the slopes; ``base`` (n, D,
-        C) are the log-odds of the shared models. Each is Laplace's approximation around no line,
-        added over classes.
+        They say how well each pair of prior variances explains the rows, on a grid of A variances of the
+        offset and B of the slopes. ``base`` (n, D, C) are the log-odds of the shared models. Each is
+        Laplace's approximation around no line, added over classes, and lacks what is the same for all pairs.
         """
         n_slopes, n_models = self.Z.shape[1] - 1, base.shape[1]
         variances = np.array([[[*[b] * n_slopes, a] for b in SLOPE_RATIOS] for a in OFFSET_RATIOS])
+        # One row for each pair of variances: those of the slopes, then that of the offset.
         standard_deviations = np.sqrt(variances.reshape(-1, n_slopes + 1))
         log_likelihoods = np.zeros((n_models, len(standard_deviations)))
         for shared_index in range(n_models):
             for column in range(base.shape[2]):
                 gradient, curvature = self._slope_and_curvature(base[:, shared_index, column], column)
+                # In units of prior standard deviations the prior's own curvature is the identity.
                 scaled_hessian = standard_deviations[:, :, None] * curvature * standard_deviations[
                     :, None, :
                 ] + np.eye(n_slopes + 1)
@@ -127,8 +142,8 @@ class OwnClassRows:
     def lines(self, base: Array, ratios: Array) -> OwnLines:
         """Return the most likely own lines beside D shared models, in the predictors' own units.
 
-        ``base`` (n, D, C) are the log-odds of the shared models, ``ratios`` (D, 2) the prior
-        variances of offset and slopes, which shrink the lines.
+        ``base`` (n, D, C) are the log-odds of the shared models. ``ratios`` (D, 2) are the prior variances of
+        offset and slopes, which shrink the lines: a variance of zero leaves none.
         """
         n_slopes, (_, n_models, n_columns) = self.Z.shape[1] - 1, base.shape
         coefficients = np.zeros((n_models, n_columns, n_slopes + 1))
@@ -138,6 +153,7 @@ class OwnClassRows:
                 coefficients[shared_index, column] = standard_deviations * self._converged(
                     base[:, shared_index, column], column, standard_deviations
                 )
+        # From centred predictors in common units back to predictors as they came.
         coefficients[..., :-1] /= self.units
         coefficients[..., -1] -= coefficients[..., :-1] @ self.centre
         line_values = np.einsum("np,dcp->ndc", self.X, coefficients[..., :-1]) + coefficients[..., -1]
@@ -146,9 +162,11 @@ class OwnClassRows:
     def _converged(self, base: Array, column: int, deviations: Array) -> Array:
         """Return one class's most likely own line (q,), in units of its prior standard deviations.
 
-        ``base`` (n,) are the shared model's log-odds. Newton's steps end when log-odds hardly change.
+        ``base`` (n,) are the shared model's log-odds, ``column`` is that of the class, and ``deviations``
+        (q,) are the prior standard deviations. Newton's steps end when log-odds hardly change.
         """
         coefficients = np.zeros(len(deviations))
+        # Where all deviations are zero, the prior allows no line.
         for _ in range(STEPS if deviations.any() else 0):
             odds = np.clip(base + self.Z @ (deviations * coefficients), -SUREST, SUREST)
             gradient, curvature = self._slope_and_curvature(odds, column)

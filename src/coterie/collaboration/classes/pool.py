@@ -37,7 +37,7 @@ def pool_weights(logs: Array, codes: Array, counts: Array) -> Array:
 
     ``logs`` (E, n, K) are logarithms of E predictors' probabilities, ``codes`` (n,) the classes and
     ``counts`` (n,) the weights of rows. A penalty draws to equal weights, as `PRIOR_ROWS` typical rows
-    would.
+    would. Weights are not negative and sum to one.
     """
     n_predictors, rows = len(logs), np.arange(len(codes))
     equal_weights, indicators = np.full(n_predictors, 1 / n_predictors), np.eye(logs.shape[2])[codes]
@@ -46,7 +46,11 @@ def pool_weights(logs: Array, codes: Array, counts: Array) -> Array:
     prior_strength = -PRIOR_ROWS * float(np.average(typical_logs, weights=counts)) if counts.any() else 1.0
 
     def objective(scaled_weights: Array) -> tuple[float, Array]:
-        """Return the penalised log loss of weights, and its gradient."""
+        """Return the penalised log loss of weights (E,), and its gradient (E,).
+
+        Weights need not sum to one here: they are divided by their sum, so that the minimiser needs only
+        bounds.
+        """
         weights = scaled_weights / scaled_weights.sum()
         log_probabilities = log_softmax(np.tensordot(weights, logs, axes=1), axis=1)
         errors, distance = (np.exp(log_probabilities) - indicators) * counts[:, None], weights - equal_weights
@@ -67,8 +71,9 @@ def cross_fitted_pool(
 ) -> tuple[Array, Array]:
     """Return the weights (E,) of a pool of E predictors, and its probabilities (N, K) out of fold.
 
+    The weights are learnt on all rows, the probabilities of a row with weights learnt without its fold.
     ``probabilities`` (E, N, K) are the predictors' own. One that is NaN in a row does not change the pool
-    there. Rows that no fold holds out do not count, and are NaN.
+    there. ``folds`` (N,) is the fold that holds each row out; rows at -1 do not count, and are NaN.
     """
     logs = logarithms(probabilities)
     # The same of all classes changes nothing.

@@ -22,7 +22,11 @@ from coterie.rows.learners import Learners
 
 @dataclass(frozen=True)
 class PredictorScale:
-    """Common units of predictors, which are clipped to ``low`` and ``high`` (p,) before they enter a line."""
+    """Common units of predictors: their mean ``centre`` and standard deviation ``spread``, of shape (p,).
+
+    Predictors are clipped to ``low`` and ``high`` (p,) before they enter a line, which would run away far
+    from the rows of the fit.
+    """
 
     centre: Array
     spread: Array
@@ -31,7 +35,7 @@ class PredictorScale:
 
     @classmethod
     def of(cls, X: Array) -> PredictorScale:
-        """Return units in which rows (N, p) have mean zero and variance one."""
+        """Return units in which rows (N, p) have mean zero and variance one; constant columns keep theirs."""
         spread = X.std(axis=0)
         return cls(X.mean(axis=0), np.where(spread > 0, spread, 1.0), *widened(X))
 
@@ -133,8 +137,9 @@ class NestedClasses(NestedForm):
     def with_newcomers(self, newcomers: Learners, labels: Array) -> tuple[NestedClasses, Array]:
         """Add newcomers, on whose rows no model was fitted; return the record and their rows of ``weights``.
 
-        ``labels`` gives the coterie that each newcomer joins. They weigh members as the average
-        learner does; their lines depart from the coterie's by shrunken effects of their own rows.
+        ``labels`` (M,) gives the coterie that each newcomer joins. They weigh the models as the average
+        learner does; their lines depart from the coterie's by shrunken effects of their own rows. They have
+        no pool: its weights are zero. The record itself stays as it is.
         """
         rule, weight_rows = self.newcomers, len(self.weights) + np.arange(len(newcomers))
         if rule is None:
@@ -147,6 +152,8 @@ class NestedClasses(NestedForm):
         one_cluster = np.zeros(len(newcomers), dtype=int)
         departures = effects_of(rows, rule.common, one_cluster, rule.ratios)
         coterie_departures = effects_of(rows, rule.coterie_common, labels, rule.coterie_ratios)
+        # What models may see of a newcomer: numbers that describe it, and its coterie. Its id is unknown:
+        # NaN.
         context = np.full((len(newcomers), self.context.shape[1]), np.nan)
         numbers = rule.directions.numbers(departures)
         context[:, : numbers.shape[1]] = numbers
@@ -179,10 +186,14 @@ class NestedClasses(NestedForm):
         logs = np.zeros_like(self.loss.from_columns(mixture))
 
         def add(rows: Array, chances: Array, share: Array, log_share: Array) -> None:
-            """Add a model's probabilities to the mixture and to the logarithmic pool."""
+            """Add a model's probabilities for some rows to the mixture and to the pool, which are changed.
+
+            ``share`` and ``log_share`` (N,) are the weights of the model for all rows, in either of them.
+            """
             mixture[rows] += share[rows, None] * chances
             logs[rows] += log_share[rows, None] * logarithms(self.loss.from_columns(chances))
 
+        # The line of all learners, then that of the coterie.
         for index in (0, 1):
             share, log_share = (
                 self.line_weights[weight_rows, index],
@@ -232,7 +243,7 @@ class NestedClasses(NestedForm):
         return mixture
 
     def _part(self, position: int, features: Array, base: Array) -> Array:
-        """Return the probabilities (n, C) of the model at ``position`` for rows with some features.
+        """Return the probabilities (n, C) of the model at ``position`` for rows of ``features`` (n, T).
 
         ``base`` (n, C) are the log-odds of the line, for models that add to them.
         """

@@ -24,9 +24,11 @@ from coterie.loss import Loss
 
 @dataclass(frozen=True)
 class ClassSiteRows:
-    """A learner who answers by numbers; fields as for `nested.sites.SiteRows`, with C columns.
+    """A learner who answers by numbers; fields as for `nested.site_rows.SiteRows`, with C columns.
 
-    ``y`` and ``own_predictions`` have the shape (n, C), ``table`` (M, n, C).
+    ``y`` and ``own_predictions`` (out of fold) have the shape (n, C), ``table``, what M models predict on the
+    rows, (M, n, C). ``folds`` (n,) is the fold that holds each row out, -1 for none. ``place`` is the
+    learner's position among the models, and ``losses`` returns losses (K, n) of the averages of a labelling.
     """
 
     X: Array
@@ -45,14 +47,15 @@ class ClassSiteRows:
 
     @property
     def _seen(self) -> Array:
+        # Rows that some fold holds out: out-of-fold predictions are known for these only.
         return self.folds >= 0
 
     def _without_fold(self, labels: Array, losses: Array, training: Array, validation: Array) -> Array:
         """Return probabilities (n, C) of validation rows by the average that is best on training rows.
 
-        ``labels`` (M,) are the clusters, ``losses`` (K, n) the losses of their averages by row;
-        ``training`` and ``validation`` are positions. Only training rows decide on the cluster and on
-        the models' weights.
+        ``labels`` (M,) are the clusters, ``losses`` (K, n) the losses of their averages by row; ``training``
+        and ``validation`` are positions. Only training rows decide on the cluster and on the models' weights:
+        the validation rows judge these choices later.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             losses_of_models = self.loss.by_row(self.table[:, training] - self.y[training]).mean(axis=1)
@@ -67,6 +70,7 @@ class ClassSiteRows:
             self.table[np.ix_(positions, validation)],
             self.bounds[positions][:, :, None, None],
         )
+        # A model that fails on a row predicts the middle of what it may: one NaN would spoil the average.
         middles = bounds.mean(axis=1)
         predictions_of_models = np.clip(
             np.where(np.isfinite(predictions_of_models), predictions_of_models, middles),
@@ -107,8 +111,9 @@ class ClassSiteRows:
     def likelihoods(self, labellings: Sequence[Array], units: Array) -> Array:
         """Return log-likelihoods (E, A, B) of E averages, on a grid of variances of offsets and slopes.
 
-        They are relative to the largest one, bounded below and rounded: choosing the variances needs
-        no more, and the site tells no more of its rows than needed.
+        They say how well each pair of variances explains the site's rows. They are relative to the largest
+        one, bounded below and rounded: choosing the variances needs no more, and nothing more of the rows
+        leaves the site.
         """
         is_held_out = self._seen
         log_likelihoods = self._rows(is_held_out, units).likelihoods(self._base(labellings)[is_held_out])
@@ -118,8 +123,8 @@ class ClassSiteRows:
     def _lines(self, training: Array, base: Array, dictionary: AverageDictionary) -> OwnLines:
         """Return the learner's own lines beside the averages, fitted to training rows.
 
-        First there are E with an offset only, then E with offset and slopes. ``base`` (n, E, C) are
-        log-odds.
+        First there are E with an offset only, then E with offset and slopes. ``base`` (n, E, C) are the
+        averages' log-odds; ``dictionary`` says which averages there are, with units and prior variances.
         """
         rows = self._rows(training, dictionary.units)
         return rows.lines(np.concatenate([base[training]] * 2, axis=1), np.concatenate(dictionary.ratios))
@@ -139,6 +144,7 @@ class ClassSiteRows:
                 continue
             columns[validation, 0] = self.own_predictions[validation]
             log_odds = np.concatenate([base[validation]] * 2, axis=1)
+            # Lines are fitted to the rows of the other folds; without such rows averages stay as they are.
             if training.any():
                 log_odds = self._lines(training, base, dictionary).added(self.X[validation], log_odds)
             columns[validation, 1:] = chances_of(log_odds)
@@ -147,7 +153,9 @@ class ClassSiteRows:
     def grams(self, dictionary: AverageDictionary) -> tuple[Array, Array]:
         """Return Gram matrices of the predictors' residuals by fold, (F, K, K), and row weights (F,).
 
-        They are all that is needed to find the best weights of the predictors, without the rows.
+        They are all that is needed to find the best weights of the predictors, without the rows. The
+        predictors are the K of `columns`; a Gram matrix has the products of their residuals, summed over
+        rows.
         """
         residuals = self.y[:, None] - self.columns(dictionary)
         weights = np.ones(len(self.y)) if self.weights is None else self.weights
@@ -163,8 +171,9 @@ class ClassSiteRows:
     def residuals(self, dictionary: AverageDictionary, held_out: Array) -> Array:
         """Return out-of-fold residuals (n, C) of the mixture of predictors.
 
-        ``held_out`` (F, K) are weights that were learnt without each fold. The mixture is clipped to
-        what the number of the learner's rows allows, since offsets and weights were learnt on these.
+        ``held_out`` (F, K) are weights that were learnt without each fold; each row takes those without its
+        own. The mixture is clipped to what the number of the learner's rows allows, since offsets and weights
+        were learnt on these.
         """
         columns, weights = self.columns(dictionary), held_out[np.maximum(self.folds, 0)]
         mixture = np.clip(np.einsum("nkc,nk->nc", columns, weights), *self.bounds[self.place])
@@ -172,7 +181,11 @@ class ClassSiteRows:
         return residuals
 
     def own_lines(self, dictionary: AverageDictionary) -> OwnLines:
-        """Return the own lines (2 E, C, p + 1) that the learner adds to the averages, by all its rows."""
+        """Return the own lines (2 E, C, p + 1) that the learner adds to the averages, by all its rows.
+
+        Without a row that some fold holds out there is nothing to fit, and zeros stand in. So they do for the
+        slopes where predictors are too many for own slopes.
+        """
         is_held_out, n_columns = self._seen, self.y.shape[1]
         fitted_lines = (
             self._lines(is_held_out, self._base(dictionary.labellings), dictionary)

@@ -31,14 +31,21 @@ FoldSet = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Directions:
-    """Along which learners differ: offsets by class, of shape (d, C), and slopes, of shape (e, C * p)."""
+    """Along which learners differ most: offsets by class, of shape (d, C), and slopes, of shape (e, C * p).
+
+    A learner's departure from the common line has many numbers; its coordinates along few directions say
+    most.
+    """
 
     offsets: Array = field(repr=False)
     slopes: Array = field(repr=False)
 
     @classmethod
     def of(cls, own: Array) -> Directions:
-        """Return the principal directions of learners' departures ``own`` (C, L, q) from a common line."""
+        """Return the principal directions of learners' departures ``own`` (C, L, q) from a common line.
+
+        The last of the q coefficients is the offset. Offsets of few classes need no directions: each is one.
+        """
         n_columns, n_learners = own.shape[:2]
         offsets, slopes = own[:, :, -1].T, own[:, :, :-1].transpose(1, 0, 2).reshape(n_learners, -1)
         offset_directions = np.eye(n_columns) if n_columns <= DIRECTIONS else _principal(offsets)
@@ -56,7 +63,8 @@ class Directions:
 def _principal(values: Array) -> Array:
     """Return the leading principal directions of the rows of ``values`` (L, k), at most `DIRECTIONS`.
 
-    The sign of a direction is arbitrary: its largest entry is made positive.
+    The sign of a direction is arbitrary: its largest entry is made positive, so that folds agree on it. Where
+    all values are zero, learners do not differ, and there is no direction.
     """
     if not values.any():
         return np.zeros((0, values.shape[1]))
@@ -109,7 +117,11 @@ class ClassTable:
         return self.rows.n_learners <= MOST_IDS
 
     def context(self, directions: Directions, own: Array, labels: Array) -> Array:
-        """Return the context of learners: what models see beside the predictors, of shape (L, T)."""
+        """Return the context of learners: what models see beside the predictors, of shape (L, T).
+
+        These are coordinates of their departures ``own`` (C, L, q) along the directions. Behind them stand
+        the coterie, from ``labels`` (L,), if there are several, and the learner's position as its id.
+        """
         parts = [directions.numbers(own)]
         if self.n_coteries > 1:
             parts.append(labels[:, None].astype(float))
@@ -126,11 +138,14 @@ class ClassViews:
         self._table = table
         one_cluster = np.zeros(table.rows.n_learners, dtype=int)
         whole = fit_lines(table.rows, one_cluster)
+        # Prior variances of departures, by whether lines are those of coteries; folds do not choose them
+        # again.
         self._ratios: dict[bool, tuple[Ratios, ...]] = {False: whole.ratios}
         if table.n_coteries > 1:
             self._ratios[True] = fit_lines(table.rows, table.labels).ratios
 
     def _training_rows(self, without: FoldSet) -> Array:
+        # The rows (N,) on which models may be fitted that must not see any of some folds.
         return np.asarray(self._table.folds.training[list(without)].all(axis=0))
 
     def _labels(self, fold: int | None, training: Array) -> Array:
@@ -151,6 +166,7 @@ class ClassViews:
             log_odds_of_clusters = np.clip(
                 np.einsum("nq,ckq->knc", table.rows.Z[unplaced_rows], lines), -SUREST, SUREST
             )
+            # The log loss of a row in one column of classes: log(1 + e^v) - y v at the log-odds v.
             losses = np.sum(
                 np.logaddexp(0, log_odds_of_clusters) - table.rows.Y[unplaced_rows] * log_odds_of_clusters,
                 axis=2,
@@ -172,6 +188,8 @@ class ClassViews:
         table, without = self._table, () if fold is None else (fold,)
         rows, owner = table.rows, table.rows.owner
         training, one_cluster = self._training_rows(without), np.zeros(rows.n_learners, dtype=int)
+        # Without a fold no row is held out: -2 is no fold's number, and -1 stands for rows that none holds
+        # out.
         validation: Array = table.folds.held_out == (-2 if fold is None else fold)
         lines = fit_lines(rows.only(training), one_cluster, self._ratios[False])
         labels = self._labels(fold, training)

@@ -41,7 +41,8 @@ def mixture_weights(chances: Array, counts: Array) -> Array:
     """Return the weights (E,) of a mixture of E predictors that maximise the likelihood of the classes.
 
     ``chances`` (n, E) are the probabilities that each predictor gave to the class that came, and
-    ``counts`` (n,) weigh rows. Each step is one of expectation maximisation.
+    ``counts`` (n,) weigh rows. Each step is one of expectation maximisation: a predictor's weight becomes its
+    mean share in the probability of what came. Weights sum to one; without rows they are equal.
     """
     weights = np.full(chances.shape[1], 1 / chances.shape[1])
     if not counts.any():
@@ -58,12 +59,14 @@ def _personal(
 ) -> Array:
     """Return each learner's mixture weights, (L, E), by expectation maximisation on its own rows.
 
-    ``pseudo_rows`` rows with the ``common`` weights (E,) are added for each learner; infinitely many
-    leave the common weights as they are.
+    ``pseudo_rows`` rows with the ``common`` weights (E,) are added for each learner, so that few rows do not
+    decide; infinitely many leave the common weights as they are. ``chances`` (n, E) are the probabilities of
+    the class that came, ``counts`` (n,) weigh rows, ``owner`` (n,) are their learners.
     """
     weights = np.tile(common, (n_learners, 1))
     if np.isinf(pseudo_rows):
         return weights
+    # They start from the common weights, so fewer steps do than for those.
     for _ in range(STEPS // 4):
         responsibilities = weights[owner] * chances
         responsibilities *= (counts / responsibilities.sum(axis=1))[:, None]
@@ -79,7 +82,8 @@ def _strongest(losses: Array) -> int:
     """Return the last shrinkage whose mean loss is within a standard error of the smallest one.
 
     ``losses`` (S, L) are those of learners by shrinkage, from weak to strong; differences are paired by
-    learner.
+    learner. The strongest that is not surely worse is the cautious choice: it departs least from the common
+    weights.
     """
     excess_losses = losses - losses[losses.mean(axis=1).argmin()]
     standard_errors = excess_losses.std(axis=1) / np.sqrt(max(losses.shape[1] - 1, 1))
@@ -92,10 +96,12 @@ def learn_mixtures(
     """Learn common and personal weights of a mixture of E predictors, on all rows and without each fold.
 
     ``chances`` (N, E) are out-of-fold probabilities that each predictor gave to the class that came. Rows
-    count by ``counts`` (N,) for their learner and by ``scales`` (N,) for all. ``folds`` (N,) is the fold
-    that holds each row out, ``owner`` (N,) its learner among ``n``.
+    count by ``counts`` (N,) for their learner and by ``scales`` (N,) for all. ``folds`` (N,) is the fold that
+    holds each row out, -1 for none, ``owner`` (N,) its learner among ``n``. How far personal weights are
+    shrunken to common ones is chosen by the loss on rows that did not take part in learning them.
     """
     chances = np.maximum(chances, LEAST_CHANCE)
+    # First all rows that some fold holds out, then these without each fold.
     training_sets = [folds >= 0, *((folds >= 0) & (folds != fold) for fold in range(n_folds))]
     common = np.array([mixture_weights(chances[rows], scales[rows]) for rows in training_sets])
     rows_of_learners = np.maximum(np.bincount(owner[training_sets[0]], counts[training_sets[0]], n), 1e-300)
@@ -107,6 +113,7 @@ def learn_mixtures(
                 for rows, common_weights in zip(training_sets, common, strict=True)
             ]
         )
+        # For each row the weights that were learnt without its fold.
         weights_of_row = personal_weights[1 + np.maximum(folds, 0), owner]
         rows = -np.log(np.einsum("ne,ne->n", weights_of_row, chances)) * counts
         losses.append(np.bincount(owner[training_sets[0]], rows[training_sets[0]], n) / rows_of_learners)

@@ -58,7 +58,8 @@ class RowLosses:
     def of(self, labels: Array, span: slice) -> Array:
         """Return the losses (K, n) of one learner's rows under the average of each of K clusters.
 
-        ``labels`` (L,) are the clusters and ``span`` the positions of the learner's rows.
+        ``labels`` (L,) are the clusters and ``span`` the positions of the learner's rows. The losses of all
+        rows are kept for each labelling, as every learner wants its own.
         """
         labels_key = labels.tobytes()
         if labels_key not in self._losses_by_labelling:

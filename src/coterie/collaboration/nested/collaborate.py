@@ -46,7 +46,10 @@ class FewRows:
 
 
 def _only_one(learners: Learners, selection: Selection) -> NestedCollaboration:
-    """Return how the only learner predicts: with its own model, without bounds, as it would alone."""
+    """Return how the only learner predicts: with its own model, without bounds, as it would alone.
+
+    Corrections are what a learner adds to a prediction from others: here zeros stand in for them.
+    """
     no_correction = np.zeros((1, learners.n_features + 1))
     return NestedCollaboration(
         learner_ids=learners.ids,

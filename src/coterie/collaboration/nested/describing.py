@@ -121,8 +121,9 @@ class Describer:
     def describe(self, sums: Sums) -> Description:
         """Describe L learners by the sums of squares and products of some of their rows.
 
-        All is shrunken towards the average learner, so that a learner without rows is described as
-        the average one.
+        Trees see this description beside a row: level, spread, slopes along few directions, and coteries at
+        several resolutions. All is shrunken towards the average learner, so that a learner without rows is
+        described as the average one.
         """
         own = own_effects(sums, self.common, self.ratios)
         levels = _levels(sums, self.level)
@@ -157,8 +158,9 @@ def _nearest(positions: Array, centres: Array) -> Array:
 def _centres(positions: Array) -> tuple[Array, ...]:
     """Return the centres of coteries, (k, q) for each number k of `COUNTS`.
 
-    Ward's hierarchical clustering of the learners' positions (L, q) is cut at each number. There are at
-    least two learners for each coterie.
+    Ward's hierarchical clustering of the learners' positions (L, q) is cut at each number. There are at least
+    two learners for each coterie; numbers that are too large for that are left out. Of very many learners a
+    subset is clustered, as the tree takes memory by their square.
     """
     counts = [count for count in COUNTS if 2 * count <= len(positions)]
     if not counts:

@@ -56,7 +56,8 @@ def block_folds(learners: Learners, n_folds: int) -> Folds:
 def selected_folds(selection: Selection) -> Folds:
     """Return the folds of all rows that a user's splitter made for each learner in Select.
 
-    A learner with fewer folds than others trains on all its rows in the folds that it lacks.
+    Folds of different learners with the same number are one fold: what is shared is fitted without all of
+    them. A learner with fewer folds than others trains on all its rows in the folds that it lacks.
     """
     n_folds = max(len(training) for training in selection.training)
     padded_training = [
@@ -69,7 +70,8 @@ def selected_folds(selection: Selection) -> Folds:
 def forecast_folds(learners: Learners, n_folds: int) -> Folds:
     """Return folds for forecasts: each holds out a block of rows and trains on all rows before it.
 
-    The blocks cut the later half of every learner's rows; the earlier half is never held out.
+    The blocks cut the later half of every learner's rows; the earlier half is never held out (-1), as too few
+    rows would lie before it.
     """
     position_in_learner = np.arange(len(learners.y)) - np.repeat(learners.offsets[:-1], learners.sizes)
     time_in_later_half = (2 * position_in_learner + 1) / learners.sizes[learners.owner] - 1

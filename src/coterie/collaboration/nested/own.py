@@ -53,7 +53,8 @@ def folds_of(learners: Learners, selection: Selection, n_folds: int, splitter: A
     """Return the folds by which weights are learnt.
 
     They are those of the user's splitter if there is one, blocks of neighbours where rows depend on each
-    other, else random ones.
+    other, else random ones. ``n_folds`` is bounded by the rows of the largest learner; ``seed`` cuts random
+    ones.
     """
     # More folds than rows would hold out nothing.
     n_folds = min(n_folds, int(learners.sizes.max()))

@@ -74,7 +74,11 @@ class CrossFit:
     """
 
     def __init__(self, table: PooledTable, trees: str, engine: Engine, seed: int) -> None:
-        """Prepare the rows without each fold, and list the members that ``trees`` allows."""
+        """Prepare the rows without each fold, and list the members that ``trees`` allows.
+
+        Members are the models of the dictionary: the few models of the whole table that are mixed per
+        learner.
+        """
         self._table, self._engine = table, engine
         self.folds = [_Fold(table.view(fold)) for fold in range(len(table.folds))]
         first = self.folds[0].view
@@ -141,7 +145,11 @@ class CrossFit:
         )
 
     def other_folds(self) -> None:
-        """Fit the trees that are left without each other fold, and choose their rounds of boosting."""
+        """Fit the trees that are left without each fold but the first, and choose their rounds of boosting.
+
+        The first fold has shown which trees get weight. Changes ``rounds``, which are one number for all
+        folds, and the folds' models.
+        """
         trees = [member for member in self.members if member.trees]
         wanted = [
             (fold, tree_member, self.sizes[tree_member.name])

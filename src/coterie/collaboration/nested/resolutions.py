@@ -243,7 +243,8 @@ def labels_without_fold(
 ) -> Array:
     """Return the chosen number of clusters, (L,), made again by the ``training`` rows (N,) only.
 
-    ``models`` are the learners' models, fitted on these rows.
+    ``models`` are the learners' models, fitted on these rows. Clusters that had seen a fold's rows would look
+    too good on them.
     """
     training_selection = selection_without(selection, learners, training, models)
     return labels_at(learners.only(training), training_selection, (recipe.chosen,), recipe)[recipe.chosen]
@@ -264,7 +265,9 @@ def average_labels(
 ) -> dict[int, Array]:
     """Cluster the learners at several resolutions, refined by averages of models: labels by number.
 
-    All losses are finite, and ``losses`` answers for these learners, with rows or by messages.
+    A resolution is a number of clusters, the key of each labelling (L,). All losses are finite, and
+    ``losses`` answers for these learners, with rows or by messages. ``rounds`` is how often learners are
+    moved at most.
     """
     evidence, counts = resolution_evidence(exchange, n_rows, seed)
     return {k: tidy_labels(best_refined(evidence, losses, k, rounds=rounds)) for k in counts}

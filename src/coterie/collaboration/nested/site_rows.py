@@ -188,7 +188,8 @@ class SiteRows:
     def grams(self, dictionary: AverageDictionary) -> tuple[Array, Array]:
         """Return Gram matrices R'R of the predictors' residuals by fold, (F, C, C), and row weights (F,).
 
-        They are all that is needed to find the best weights of the predictors, without the rows.
+        They are all that is needed to find the best weights of the predictors, without the rows: these stay
+        at the site. The predictors are those of `columns`.
         """
         residuals = self.y[:, None] - self.columns(dictionary)
         weights = np.ones(len(self.y)) if self.weights is None else self.weights

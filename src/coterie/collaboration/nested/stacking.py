@@ -66,8 +66,9 @@ def row_scales(table: PooledTable, variances: Array) -> Array:
 def _grams(table: PooledTable, residuals: Array, variances: Array, n_learners: int) -> tuple[Array, Array]:
     """Return Gram matrices of residuals (N, C) by learner and fold, (L, F, C, C), and row weights (L, F).
 
-    They are divided by the ``variances`` (L,) of the responses, and made for the first ``n_learners``
-    only.
+    They have the products of predictors' residuals, from which the best weights of these follow without rows.
+    They are divided by the ``variances`` (L,) of the responses, so that no learner's unit decides, and made
+    for the first ``n_learners`` only.
     """
     n_folds, n_columns = len(table.folds), residuals.shape[1]
     grams, counts = np.zeros((n_learners, n_folds, n_columns, n_columns)), np.zeros((n_learners, n_folds))

@@ -41,7 +41,8 @@ class Units:
     def of(cls, X: Array, y: Array) -> Units:
         """Return units in which predictors X (N, p) and response y (N,) have mean zero and variance one.
 
-        With more than `MOST_PREDICTORS` predictors, none enters a line.
+        With more than `MOST_PREDICTORS` predictors, none enters a line. ``low`` and ``high`` are what
+        predictors are clipped to later. A constant column or response has unit one.
         """
         if X.shape[1] > MOST_PREDICTORS:
             X = X[:, :0]

@@ -82,7 +82,10 @@ def thinned(rows: Array, most: int) -> Array:
 
 
 def _boosted(job: TreeFit) -> BoostedTrees:
-    """Return unfitted boosted trees for a job."""
+    """Return unfitted boosted trees for a job, with the options of scikit-learn's histogram boosting.
+
+    They stop early only where the job has validation rows to stop by.
+    """
     return BoostedTrees(
         learning_rate=job.rule.rate,
         max_iter=job.rounds,
@@ -110,7 +113,8 @@ def _with_random_cuts(job: TreeFit) -> RandomCuts:
 def grow(job: TreeFit) -> Any:
     """Fit trees to the rows that one fold trains on, in common units of the response.
 
-    Boosting stops when the rows that the fold holds out are predicted no better.
+    Boosting stops when the rows that the fold holds out are predicted no better. It is a function of the job
+    alone, so that workers elsewhere can run it.
     """
     if job.cut_at_random:
         return fit_model(_with_random_cuts(job), job.X, job.y, job.weights)

@@ -49,6 +49,7 @@ class RowsInUnits:
     def line(self, rows: Array) -> Array:
         """Return the coefficients (q,) of a weighted ridge regression on some rows, the intercept last."""
         Z, weighted_Z = self.Z[rows], self.Z[rows] * self.weights[rows, None]
+        # The intercept is hardly penalised: only so much that the system can be solved.
         penalty = np.full(Z.shape[1], RIDGE)
         penalty[-1] = 1e-6
         coefficients: Array = np.linalg.solve(
