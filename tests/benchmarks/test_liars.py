@@ -24,8 +24,9 @@ NAMED = {
     "others save everything",
     "others ruin everything",
 }
-# In a single draw the error goes up and down by as much with an honest site more.
-OF_ONE_DRAW = 1.2
+# Excess errors of the honest sites over those of an oracle who leaves the liar out, in a single draw. An
+# honest site in the liar's place takes part in averages, too: it alone gives 1.16 for models.
+OF_MODELS, OF_CLASSES, AT_HOME = 1.3, 1.4, 1.2
 
 
 def load() -> Any:
@@ -46,54 +47,56 @@ def load() -> Any:
 BENCH = load()
 
 
-@pytest.fixture(scope="module")
-def honest() -> float:
-    return BENCH.judged(None, 1, 1)[1]
+# Others are as quick, and many: they run among the slow tests.
+QUICK = (
+    "all models are useless",
+    "an honest site",
+    "n_rows = 2^53",
+    "noise level 1e-90",
+    "offsets and slopes as large as can be",
+    "others ruin everything",
+    "a slope off by .5",
+    "the response is shuffled",
+)
+QUICK_MOMENTS = ("a million times the rows", "a slope off by .4, x times 50", "the opposite relation")
 
 
-@pytest.mark.parametrize("name", list(BENCH.LIES))
-def test_a_liar_among_twelve_changes_nothing(name: str, honest: float) -> None:
-    ari, error, named = BENCH.judged(BENCH.LIES[name], 1, 1)
-    assert ari >= 0.95
-    assert error <= OF_ONE_DRAW * honest
-    assert named or name not in NAMED
+def cases(lies: Any, quick: tuple[str, ...]) -> list[Any]:
+    return [pytest.param(name, marks=[] if name in quick else [pytest.mark.slow]) for name in lies]
 
 
-@pytest.fixture(scope="module")
-def honest_of_classes() -> float:
-    return BENCH.judged(None, 1, 1, classes=True)[1]
+def judged(sends: str, name: str, draw: int = 1) -> dict[str, dict[str, Any]]:
+    """Return what a lie does in a draw, by what sites predict with."""
+    rows = BENCH.judged(sends, name, 1, draw)
+    numbers = ("ari", "excess", "oracle")
+    return {row["sends"]: {**row, **{key: float(row[key]) for key in numbers}} for row in rows}
+
+
+@pytest.mark.parametrize("name", cases(BENCH.LIES, QUICK))
+def test_a_liar_among_twelve_changes_nothing(name: str) -> None:
+    row = judged(BENCH.MODELS, name)[BENCH.MODELS]
+    assert row["ari"] >= 0.95
+    assert row["excess"] <= OF_MODELS * row["oracle"]
+    assert row["named"] == "1" or name not in NAMED
+
+
+@pytest.mark.parametrize("name", cases(BENCH.MOMENT_LIES, QUICK_MOMENTS))
+def test_a_liar_who_sends_moments_changes_nothing_at_home(name: str) -> None:
+    row = judged(BENCH.LINE, name)[BENCH.HOME]
+    assert row["ari"] >= 0.95
+    assert row["excess"] <= AT_HOME * row["oracle"]
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "answers falling with the number of coteries",
-        "n_rows = 2^53",
-        "praises the models of other truths",
-        "a model off by a third, well hidden",
-        "offsets and slopes as large as can be",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in BENCH.LIES
-            if name.startswith(("all models", "a wild", "another unit", "own model", "others", "noise"))
-        ),
-    ],
+    "name", cases(("n_rows = 2^53", "a model off by a third, well hidden"), ("n_rows = 2^53",))
 )
-def test_a_liar_among_twelve_changes_nothing_for_classes(name: str, honest_of_classes: float) -> None:
-    ari, error, _ = BENCH.judged(BENCH.LIES[name], 1, 1, classes=True)
-    assert ari >= 0.95
-    assert error <= OF_ONE_DRAW * honest_of_classes
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(BENCH.LIES))
-def test_over_draws_honest_errors_stay_what_they_are(name: str) -> None:
-    row = BENCH.row_of(name, 5)
-    assert row["least ARI"] >= 0.95
-    assert row["mean error ratio"] <= 1.05
+def test_a_liar_among_twelve_changes_nothing_for_classes(name: str) -> None:
+    row = judged(BENCH.CLASSES, name)[BENCH.CLASSES]
+    assert row["ari"] >= 0.95
+    assert row["excess"] <= OF_CLASSES * row["oracle"]
 
 
 def test_an_honest_site_more_is_no_liar() -> None:
-    ari, _, named = BENCH.judged(BENCH.Lie(), 1, 1)
-    assert ari == 1.0
-    assert not named
+    row = judged(BENCH.MODELS, "an honest site")[BENCH.MODELS]
+    assert row["ari"] == 1.0
+    assert row["named"] == "0"

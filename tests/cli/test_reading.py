@@ -279,3 +279,10 @@ def test_a_workbook_names_the_extra_that_reads_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastexcel", None)
     path = write_workbook(tmp_path / "t.xlsx", first=SHEET)
     assert "Excel files need fastexcel: install coterie's extra 'excel'" in complaint(path)
+
+
+@pytest.mark.parametrize("encoding", ["iso2022_jp", "hz", "utf-7", "unicode_escape"])
+def test_agreed_columns_have_no_encoding_in_which_entries_change_others(tmp_path, encoding):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n1,2\n")
+    assert "one entry decides how later ones are read" in complaint(path, encoding=encoding, agreed=True)

@@ -139,6 +139,13 @@ def test_what_is_wrong_is_said_in_a_sentence(run, concluded, options, words):  #
     assert words in run("report", *options).complaint
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes are of Unix")
+def test_a_pipe_is_not_replaced(run, fitted):
+    os.mkfifo("pipe")
+    assert "is a device or a pipe" in run("report", fitted, "--out", "pipe", "--force").complaint
+    assert Path("pipe").is_fifo()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
 @pytest.mark.parametrize("target", ["precious", "nowhere"])
 def test_a_page_takes_the_place_of_a_link(target, run, fitted):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
+import narwhals.stable.v1 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 from coterie.encoding import ColumnPlan
-from coterie.encoding.agreed import encode_agreed, number_of, places_of, rows_of
+from coterie.encoding.agreed import encode_agreed, number_of, places_of, rows_of, texts_of
 
 LEVELS = ("0", "1", "2.5", "red", "NA", "True")
 OTHER, GAP = float(len(LEVELS)), float("nan")
@@ -148,3 +149,31 @@ def test_a_line_break_in_quotes_is_one_row_where_lines_end_otherwise():
     assert rows_of('a,b\n1,"x\ny"\n3,4', ",")[1] == [[None, None], [None, None], ["3", "4"]]
     assert rows_of("a,b", ",")[1] == rows_of("a,b\n", ",")[1] == []
     assert rows_of("a,b\n\n1,2\n\n", ",")[1] == [[None, None], ["1", "2"], [None, None]]
+
+
+@pytest.mark.parametrize(
+    ("series", "texts"),
+    [
+        # One entry that is no text is one gap.
+        (pl.Series([b"red", b"\xff", b"blue"]), ["red", None, "blue"]),
+        (pl.Series([b"1", None]), ["1", None]),
+        (pl.Series([[1], [2]]), [None, None]),
+        # Files may hold any whole number as a date.
+        (pl.Series([2**31 - 1, 0, -(2**31)], dtype=pl.Int32).cast(pl.Date), [None, "1970-01-01", None]),
+        *(
+            (
+                pl.Series([2**63 - 1, 0, -(2**63) + 1]).cast(pl.Datetime(unit, zone)),
+                [None, "1970-01-01 00:00:00" + digits, None],
+            )
+            for unit, digits in (("ms", ".000"), ("us", ".000000"))
+            for zone in (None, "UTC")
+        ),
+    ],
+)
+def test_an_entry_that_cannot_be_read_is_a_gap_by_itself(series, texts):
+    assert texts_of(nw.from_native(series, series_only=True)) == texts
+
+
+def test_nanoseconds_have_no_year_beyond_the_calendar():
+    ends = pl.Series([2**63 - 1, -(2**63) + 1]).cast(pl.Datetime("ns"))
+    assert [text[:4] for text in texts_of(nw.from_native(ends, series_only=True))] == ["2262", "1677"]

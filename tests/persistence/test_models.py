@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -29,8 +30,9 @@ from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 
 from coterie import CoterieRegressor
-from coterie.persistence import PersistenceError, load, save
+from coterie.persistence import PersistenceError, compiled, load, save
 from coterie.persistence.allowed import TYPES
+from coterie.persistence.compiled import tree_bytes
 from coterie.persistence.models import dump_model, load_model
 
 from . import hostile, zoo
@@ -310,3 +312,16 @@ class Stubborn(Ridge):  # type: ignore[misc]
 def test_a_candidate_that_will_not_be_dumped_is_named() -> None:
     with pytest.raises(PersistenceError, match=r"A Stubborn cannot be saved .*no state for you"):
         dump_model(Stubborn())
+
+
+def test_a_search_tree_is_charged_before_it_is_made() -> None:
+    # A row of one byte in a file is a row of seventy in a tree.
+    rows = np.zeros((2_000_000, 1))
+    assert tree_bytes((rows,)) > 2**27
+    assert tree_bytes((rows[:1000],)) < 2**16
+    assert tree_bytes(()) == tree_bytes(None) == tree_bytes(("no rows",)) == 0
+    near = KNeighborsRegressor(algorithm="kd_tree").fit(np.arange(50.0)[:, None], np.arange(50.0))
+    dumped = dump_model(near)
+    assert load_model(dumped, ()).predict([[7.2]]) == near.predict([[7.2]])
+    with patch.object(compiled, "_TREE_BYTES", 10**8), pytest.raises(PersistenceError, match="than its size"):
+        load_model(dumped, ())

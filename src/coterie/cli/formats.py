@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import re
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ from coterie.cli.spreadsheets import without_escapes
 from coterie.cli.workbooks import read_workbook
 from coterie.encoding.agreed import MISSING, rows_of, texts_of
 
+# Encodings in which letters have another meaning after some others, or escape a line's end.
+_HAS_STATE = re.compile(r"iso2022|hz$|utf.7|unicode.escape|raw.unicode.escape|punycode|idna")
 _DELIMITERS = {",": "','", ";": "';'", "\t": "'\\t'", "|": "'|'"}
 _BYTES_OF_HEAD = 2**16
 _BYTES_PER_READ = 2**22
@@ -189,6 +192,11 @@ def _agreed_texts(path: Path, content: bytes, form: TextForm, delimiter: str) ->
     Nothing is guessed from the entries, so that no row decides how another one is read. A line with a
     wrong number of fields counts as a row of gaps, and a note says how many there are.
     """
+    if _HAS_STATE.match(form.encoding):
+        raise CommandError(
+            f"In the encoding {form.encoding!r} one entry decides how later ones are read: save "
+            f"{str(path)!r} as UTF-8."
+        )
     delimiter = _check_head(path, content.split(b"\n", 1)[0], form, delimiter)
     column_names, rows_of_fields = rows_of(
         content.decode(form.encoding, "replace").removeprefix("\ufeff"), delimiter

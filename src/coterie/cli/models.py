@@ -58,6 +58,8 @@ def check_file(path: Path, *, force: bool, option: str = "--out") -> None:
     """Refuse to overwrite a file, unless ``force``, and to write where there is no folder."""
     if path.is_dir():
         raise CommandError(f"{str(path)!r} is a folder: give {option} the name of a file.")
+    if path.exists() and not path.is_file():
+        raise CommandError(f"{str(path)!r} is a device or a pipe: give {option} the name of a file.")
     if os.path.lexists(path) and not force:
         raise CommandError(f"The file {str(path)!r} exists: give {option} another name, or pass --force.")
     if not path.resolve().parent.is_dir():

@@ -124,8 +124,8 @@ def gathered_warnings(notes: list[str], *, strict: bool = False) -> Iterator[Non
     if strict:
         from coterie.rows.outside import OutsideFitWarning
 
-        outside_fit = [warning for warning in caught if issubclass(warning.category, OutsideFitWarning)]
+        outside_fit = [str(one.message) for one in caught if issubclass(one.category, OutsideFitWarning)]
         if outside_fit:
-            raise CommandError(f"{outside_fit[0].message} Without --strict this is a note.")
+            raise CommandError(f"{' '.join(dict.fromkeys(outside_fit))} Without --strict this is a note.")
     texts = dict.fromkeys(str(warning.message) for warning in caught)
     notes.extend(text for text in texts if text not in notes)

@@ -15,7 +15,7 @@ import csv
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache
 from typing import Any
 
@@ -74,24 +74,53 @@ def _fields(line: str, delimiter: str) -> list[str] | None:
 def texts_of(series: Any, decimal: str = ".") -> Texts:
     """Return the entries of a column, a narwhals Series, as texts; numbers have this decimal sign.
 
-    A duration becomes seconds, a time loses its zone, and what has no text (a list, bytes) is None, a gap.
+    A duration becomes seconds, a time loses its zone, and what has no text (a list) is None, a gap. The type
+    of the column decides how entries are read, never an entry: one that cannot be read is a gap by itself.
     """
     kind = series.dtype
     if kind == nw.Duration:
         series = series.dt.total_microseconds().cast(nw.Float64) / 1e6
-    elif kind == nw.Datetime:
-        series = series.dt.replace_time_zone(None)
-    if kind in (nw.Object, nw.Unknown):
+    elif kind in (nw.Date, nw.Datetime):
+        series = _within_the_calendar(series)
+        series = series.dt.replace_time_zone(None) if kind == nw.Datetime else series
+    values: list[Any]
+    if kind in (nw.List, nw.Array, nw.Struct):
+        values = [None] * len(series)
+    elif kind == nw.Binary:
+        values = [_decoded(value) for value in series.to_list()]
+    elif kind in (nw.Object, nw.Unknown):
         values = series.to_list()
     else:
-        try:
-            values = series.cast(nw.String).to_list()
-        # Each library raises its own error; lists and bytes are no text.
-        except Exception:
-            values = [None] * len(series)
+        values = series.cast(nw.String).to_list()
     if decimal == "." or not (kind.is_numeric() or kind == nw.Duration):
         return [None if value is None else str(value).strip() for value in values]
     return [None if value is None else str(value).replace(".", decimal) for value in values]
+
+
+def _decoded(value: bytes | None) -> str | None:
+    """Return bytes as text; None, a gap, where they are no UTF-8."""
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _within_the_calendar(series: Any) -> Any:
+    """Return dates or times with gaps for those outside the years 2 to 9998, which polars cannot spell.
+
+    Files may hold any whole number as a date. The first and last year leave room for a change of zone.
+    """
+    if not series.implementation.is_polars():
+        return series
+    per_day = 1
+    if series.dtype == nw.Datetime:
+        per_day = 86_400 * {"ms": 10**3, "us": 10**6, "ns": 10**9}[series.dtype.time_unit]
+    # Nanoseconds in 64 bits do not reach these years.
+    first, last = ((date(year, 1, 1) - date(1970, 1, 1)).days * per_day for year in (2, 9999))
+    first, last = max(first, -(2**63)), min(last, 2**63 - 1)
+    entry = nw.col(series.name)
+    is_known = (entry.cast(nw.Int64) >= first) & (entry.cast(nw.Int64) <= last)
+    return series.to_frame().select(nw.when(is_known).then(entry))[series.name]
 
 
 def _is_missing(text: str | None) -> bool:

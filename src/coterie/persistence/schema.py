@@ -300,6 +300,8 @@ class Reader:
         name = _name(node)
         cls, rules = self._type(name), TYPES.get(name)
         if rules is not None and rules.build is not None:
+            if rules.build is compiled.build_neighbours:
+                self._budget.charge(compiled.tree_bytes(state))
             return rules.build(cls, arguments, state)
         if name not in self._trusted:
             # `read` has let pass what is in the table by its own loader, and only that.
