@@ -325,3 +325,18 @@ def test_a_search_tree_is_charged_before_it_is_made() -> None:
     assert load_model(dumped, ()).predict([[7.2]]) == near.predict([[7.2]])
     with patch.object(compiled, "_TREE_BYTES", 10**8), pytest.raises(PersistenceError, match="than its size"):
         load_model(dumped, ())
+
+
+def test_a_text_is_no_number_however_wide_it_is() -> None:
+    dumped = dump_model(Ridge(alpha=np.float64(1.0)).fit(X, y))
+    wide = io.BytesIO()
+    np.save(wide, np.array("7" * 100_000))
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(dumped)) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            is_number = name.endswith(".npy") and np.load(io.BytesIO(content)).ndim == 0
+            new.writestr(name, wide.getvalue() if is_number else content)
+    assert load_model(dumped, ()).alpha == 1.0
+    with pytest.raises(PersistenceError, match="a number of the kind"):
+        load_model(changed.getvalue(), ())

@@ -259,7 +259,8 @@ class Reader:
         if name == "numpy.ndarray":
             return stored
         number_type = _number_type(name)
-        if number_type is None or stored.ndim:
+        # NumPy would spell a text of any width as a number, in several copies.
+        if number_type is None or stored.ndim or stored.dtype.kind not in "biufc":
             raise unfit(f"holds a number of the kind {name!r}")
         return number_type(stored)
 
